@@ -1,0 +1,1 @@
+"""Agents: heuristics, networks, checkpoints."""

@@ -1,0 +1,1 @@
+"""Trained agents that ship with the package, as data."""

@@ -1,0 +1,1 @@
+"""13-card Chinese Poker for computer play."""

@@ -1,0 +1,1024 @@
+"""The compiled core: deal, evaluate, find naturals, settle, enumerate.
+
+All njit functions of the project are in this one file, because numba's on-disk cache does not
+notice a change in another file and freezes module globals; so tables and rules come in as
+arguments (only the names of the cells of `Rules.packed` are constants here). Kernels trust their
+input: every check is at the public edge. Everything is integer and exact.
+
+Shapes: B deals, N seats, M arrangements, 13 cards of a hand sorted highest first. An arrangement is
+a hand plus `rows`, (13,) int8 in 0 front, 1 middle, 2 back, the row of each card.
+"""
+
+# numba's decorators are untyped
+# mypy: disable-error-code="misc, no-untyped-def, no-untyped-call"
+
+import numpy as np
+from numba import njit
+
+from cpoker_env.rules import (
+    F_BACK_MAY_TIE,
+    F_BACK_QUADS,
+    F_BACK_SF,
+    F_BANKER,
+    F_FOUL_PRICE,
+    F_FOUL_ROYALTIES,
+    F_FRONT_TRIPS,
+    F_HOMERUN_COUNTS,
+    F_LADDER,
+    F_MIDDLE_FULL,
+    F_MIDDLE_QUADS,
+    F_MIDDLE_SF,
+    F_NATURAL_COMPARE,
+    F_NATURAL_VALUE,
+    F_OVERALL_BY_POINTS,
+    F_OVERALL_POINT,
+    F_ROYAL_BACK,
+    F_ROYAL_MIDDLE,
+    F_ROYALTIES,
+    F_ROYALTY_ADDS,
+    F_SCOOP,
+    F_SCOOP_EXTRA,
+    F_SIX_PAIRS_ODD_CARD,
+    F_SIX_PAIRS_QUADS,
+    F_SIX_PAIRS_TRIPS,
+    F_SURRENDER_COST,
+    F_SURRENDER_PAYS_FOUL,
+    F_SURRENDER_PAYS_NATURAL,
+    F_TOPOLOGY,
+    NUM_PATTERNS,
+    POOL_SCALE,
+)
+from cpoker_env.tables import FRONT_TRIPS, FULL_HOUSE, QUADS, ROYAL_FLUSH, STRAIGHT_FLUSH
+
+# Statuses of a seat at showdown.
+NORMAL, FOUL, SURRENDER, NATURAL = range(4)
+
+# Kinds of a pairing.
+(
+    KIND_ROWS,
+    KIND_NATURAL,
+    KIND_NATURAL_TIE,
+    KIND_FOUL,
+    KIND_FOUL_BOTH,
+    KIND_SURRENDER,
+    KIND_SURRENDER_BOTH,
+    KIND_SURRENDER_VS_FOUL,
+) = range(8)
+
+# Parts of a pairing, each in units to its first seat; PART_ROW0.. are row results -1, 0, 1.
+(
+    PART_KIND,
+    PART_TOTAL,
+    PART_ROW0,
+    PART_ROW1,
+    PART_ROW2,
+    PART_UNITS,
+    PART_ROYALTY0,
+    PART_ROYALTY1,
+    PART_ROYALTY2,
+    PART_SCOOP,
+    PART_OVERALL,
+    PART_PRICE,
+    PART_MULTIPLIER,
+) = range(13)
+NUM_PARTS = 13
+
+_SIX_PAIRS, _THREE_FLUSHES, _THREE_STRAIGHTS = 6, 7, 8
+
+_PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_LOW32 = np.uint64(0xFFFFFFFF)
+_S32 = np.uint64(32)
+
+
+# ---------------------------------------------------------------- randomness and dealing
+
+
+@njit(cache=True)
+def philox(key, c0, c1, c2, c3):
+    """Philox 4x32-10 of Random123: four 32-bit words (as uint64) of a 64-bit key and a counter."""
+    k0 = key & _LOW32
+    k1 = key >> _S32
+    for _ in range(10):
+        product0 = _PHILOX_M0 * c0
+        product1 = _PHILOX_M1 * c2
+        c0, c1, c2, c3 = (
+            (product1 >> _S32) ^ c1 ^ k0,
+            product1 & _LOW32,
+            (product0 >> _S32) ^ c3 ^ k1,
+            product0 & _LOW32,
+        )
+        k0 = (k0 + _PHILOX_W0) & _LOW32
+        k1 = (k1 + _PHILOX_W1) & _LOW32
+    return c0, c1, c2, c3
+
+
+@njit(cache=True)
+def _word(key, index, stream, position):
+    """32-bit word number `position` of the sequence named by (key, index, stream)."""
+    w0, w1, w2, w3 = philox(
+        key, index & _LOW32, index >> _S32, np.uint64(position >> 2), np.uint64(stream)
+    )
+    lane = position & 3
+    return w0 if lane == 0 else w1 if lane == 1 else w2 if lane == 2 else w3
+
+
+@njit(cache=True)
+def _bounded(words, state, key, index, stream, bound):
+    """Unbiased int below `bound`; `words` (4,) and `state` (1,) buffer the sequence in place."""
+    limit = np.uint64(bound)
+    while True:
+        position = state[0]
+        lane = position & 3
+        if lane == 0:
+            words[0], words[1], words[2], words[3] = philox(
+                key, index & _LOW32, index >> _S32, np.uint64(position >> 2), np.uint64(stream)
+            )
+        state[0] = position + 1
+        product = words[lane] * limit
+        low = product & _LOW32
+        if low >= limit or low >= (np.uint64(0x100000000) - limit) % limit:
+            return np.int64(product >> _S32)
+
+
+@njit(cache=True)
+def deal_into(keys, indices, hands):
+    """Deal number `indices[b]` of seed `keys[b]`, into hands (B, N, 13) int8, highest first.
+
+    Seat s holds the same cards whatever N is.
+    """
+    num_seats = hands.shape[1]
+    deck = np.empty(52, np.int8)
+    words = np.empty(4, np.uint64)
+    state = np.zeros(1, np.int64)
+    for b in range(hands.shape[0]):
+        state[0] = 0
+        for card in range(52):
+            deck[card] = card
+        dealt = 0
+        for seat in range(num_seats):
+            held = np.uint64(0)
+            for _ in range(13):
+                left = 52 - dealt
+                pick = dealt
+                if left > 1:
+                    pick += _bounded(words, state, keys[b], indices[b], 0, left)
+                card = deck[pick]
+                deck[pick] = deck[dealt]
+                deck[dealt] = card
+                dealt += 1
+                held |= np.uint64(1) << np.uint64(card)
+            place = 0
+            for card in range(51, -1, -1):
+                if held >> np.uint64(card) & np.uint64(1):
+                    hands[b, seat, place] = card
+                    place += 1
+
+
+# ---------------------------------------------------------------- strengths and row order
+
+
+@njit(cache=True)
+def row_strengths(hand, rows, tables):
+    """(front, middle, back, is_legal_size) strengths of one arrangement; zeros if sizes are off."""
+    size0 = size1 = size2 = 0
+    index0 = index1 = index2 = 0
+    suits1 = suits2 = 15
+    for i in range(13):
+        card = hand[i]
+        rank = card >> 2
+        row = rows[i]
+        if row == 0:
+            if size0 < 3:
+                index0 += tables.offset[size0, rank]
+            size0 += 1
+        elif row == 1:
+            if size1 < 5:
+                index1 += tables.offset[size1, rank]
+            size1 += 1
+            suits1 &= 1 << (card & 3)
+        else:
+            if size2 < 5:
+                index2 += tables.offset[size2, rank]
+            size2 += 1
+            suits2 &= 1 << (card & 3)
+    if size0 != 3 or size1 != 5:
+        return 0, 0, 0, False
+    middle = tables.flush[index1] if suits1 else tables.plain[index1]
+    back = tables.flush[index2] if suits2 else tables.plain[index2]
+    return np.int64(tables.front[index0]), np.int64(middle), np.int64(back), True
+
+
+@njit(cache=True)
+def _in_order(front, middle, back, tables, rules):
+    if middle < tables.min_middle[front]:
+        return False
+    return back > middle or (back == middle and rules[F_BACK_MAY_TIE] == 1)
+
+
+@njit(cache=True)
+def evaluate_into(hands, rows, tables, rules, strengths, is_legal):
+    """Row strengths (M, 3) int16 and legality (M,) bool of arrangements (M, 13)."""
+    for m in range(hands.shape[0]):
+        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        strengths[m, 0] = front
+        strengths[m, 1] = middle
+        strengths[m, 2] = back
+        is_legal[m] = sized and _in_order(front, middle, back, tables, rules)
+
+
+# ---------------------------------------------------------------- naturals
+
+
+@njit(cache=True)
+def natural_bits(hand, tables, rules):
+    """Bit set of the patterns a hand holds, bit = position in PATTERNS, in play or not."""
+    ranks = 0
+    counts = np.int64(0)
+    reds = 0
+    suit_counts = np.int64(0)
+    has_figure = False
+    for i in range(13):
+        card = hand[i]
+        rank = card >> 2
+        suit = card & 3
+        ranks |= 1 << rank
+        counts += np.int64(1) << (3 * rank)
+        suit_counts += np.int64(1) << (4 * suit)
+        reds += suit == 1 or suit == 2
+        has_figure |= 9 <= rank <= 11
+    bits = 0
+    is_dragon = ranks == 0x1FFF
+    one_colour = reds == 0 or reds == 13
+    if is_dragon:
+        bits |= 1 << 2
+        if one_colour:
+            bits |= 1 << 1
+        suit = hand[0] & 3
+        if (suit_counts >> (4 * suit)) & 15 == 13:
+            bits |= 1
+    if one_colour:
+        bits |= 1 << 3
+    if hand[0] >> 2 <= 7:
+        bits |= 1 << 4
+    if hand[12] >> 2 >= 8:
+        bits |= 1 << 5
+    if not has_figure:
+        bits |= 1 << 9
+    if _holds_six_pairs(counts, rules):
+        bits |= 1 << _SIX_PAIRS
+    if _holds_three_flushes(suit_counts):
+        bits |= 1 << _THREE_FLUSHES
+    if _straights_place(counts, tables.straights) >= 0:
+        bits |= 1 << _THREE_STRAIGHTS
+    return bits
+
+
+@njit(cache=True)
+def _holds_six_pairs(counts, rules):
+    pairs = 0
+    for rank in range(13):
+        count = (counts >> (3 * rank)) & 7
+        if count == 4 and rules[F_SIX_PAIRS_QUADS] == 0:
+            return False
+        if count == 3 and rules[F_SIX_PAIRS_TRIPS] == 0:
+            return False
+        pairs += count >> 1
+    return pairs == 6
+
+
+@njit(cache=True)
+def _holds_three_flushes(suit_counts):
+    """Suits can hold 3 + 5 + 5 only as sums of those: one suit's count lacks 0 or 3 of a 5s."""
+    with_front = 0
+    for suit in range(4):
+        count = (suit_counts >> (4 * suit)) & 15
+        if count % 5 == 3:
+            with_front += 1
+        elif count % 5 != 0:
+            return False
+    return with_front == 1
+
+
+@njit(cache=True)
+def _straights_place(counts, straights):
+    place = np.searchsorted(straights, counts)
+    if place < straights.shape[0] and straights[place] == counts:
+        return place
+    return -1
+
+
+@njit(cache=True)
+def best_pattern(bits, rules):
+    """Highest pattern on the ladder among `bits` that is in play, or -1."""
+    best = -1
+    rung = 0
+    for pattern in range(NUM_PATTERNS):
+        if bits >> pattern & 1 and rules[F_LADDER + pattern] > rung:
+            rung = rules[F_LADDER + pattern]
+            best = pattern
+    return best
+
+
+@njit(cache=True)
+def naturals_into(hands, tables, rules, bits, best):
+    """Patterns held (M,) int16 and the best one in play (M,) int8, -1 for none, of hands (M, 13)."""
+    for m in range(hands.shape[0]):
+        bits[m] = natural_bits(hands[m], tables, rules)
+        best[m] = best_pattern(bits[m], rules)
+
+
+@njit(cache=True)
+def natural_key(hand, pattern, tables, rules):
+    """Number by which two hands declaring the same pattern compare; equal means tied."""
+    if rules[F_NATURAL_COMPARE] == 0:
+        return np.int64(0)
+    if pattern == _SIX_PAIRS:
+        return _six_pairs_key(hand, rules)
+    if pattern == _THREE_STRAIGHTS:
+        counts = np.int64(0)
+        for i in range(13):
+            counts += np.int64(1) << (3 * (hand[i] >> 2))
+        return tables.straights_key[_straights_place(counts, tables.straights)]
+    if pattern == _THREE_FLUSHES:
+        return _three_flushes_key(hand)
+    return np.int64(0)
+
+
+@njit(cache=True)
+def _six_pairs_key(hand, rules):
+    """Ranks of the six pairs from the top, quads twice, then the odd card's where it counts."""
+    key = np.int64(0)
+    odd = np.int64(0)
+    i = 0
+    while i < 13:
+        if i < 12 and hand[i] >> 2 == hand[i + 1] >> 2:
+            key = key * 16 + (hand[i] >> 2)
+            i += 2
+        else:
+            odd = np.int64(hand[i] >> 2)
+            i += 1
+    return key * 16 + (odd if rules[F_SIX_PAIRS_ODD_CARD] == 1 else 0)
+
+
+@njit(cache=True)
+def _three_flushes_key(hand):
+    """Ranks of back, middle, front, high cards first, of the split with the best back.
+
+    The suit that gives the front keeps its lowest cards for it; its other cards, and those of any
+    other suit, form the fives from the top.
+    """
+    counts = np.zeros(4, np.int64)
+    for i in range(13):
+        counts[hand[i] & 3] += 1
+    fives = np.zeros(2, np.int64)
+    num_fives = 0
+    front = np.int64(0)
+    for suit in range(4):
+        taken = 0
+        ranks = np.int64(0)
+        for i in range(13):
+            if hand[i] & 3 != suit:
+                continue
+            ranks = ranks * 16 + (hand[i] >> 2)
+            taken += 1
+            if taken % 5 == 0:
+                fives[num_fives] = ranks
+                num_fives += 1
+                ranks = np.int64(0)
+        if taken % 5 == 3:
+            front = ranks
+    back, middle = max(fives[0], fives[1]), min(fives[0], fives[1])
+    return (back << 32) | (middle << 12) | front
+
+
+# ---------------------------------------------------------------- settling
+
+
+@njit(cache=True)
+def front_royalty(strength, rules):
+    """Table value of a front."""
+    return rules[F_FRONT_TRIPS] if strength >= FRONT_TRIPS else 0
+
+
+@njit(cache=True)
+def middle_royalty(strength, rules):
+    """Table value of a middle."""
+    if strength < FULL_HOUSE:
+        return 0
+    if strength < QUADS:
+        return rules[F_MIDDLE_FULL]
+    if strength < STRAIGHT_FLUSH:
+        return rules[F_MIDDLE_QUADS]
+    return rules[F_MIDDLE_SF] if strength < ROYAL_FLUSH else rules[F_ROYAL_MIDDLE]
+
+
+@njit(cache=True)
+def back_royalty(strength, rules):
+    """Table value of a back."""
+    if strength < QUADS:
+        return 0
+    if strength < STRAIGHT_FLUSH:
+        return rules[F_BACK_QUADS]
+    return rules[F_BACK_SF] if strength < ROYAL_FLUSH else rules[F_ROYAL_BACK]
+
+
+@njit(cache=True)
+def row_result(result, royalty_a, royalty_b, rules):
+    """(plain units, royalty units) to the first seat of one compared row, scoop aside.
+
+    `result` is 1, 0 or -1 for a row won, tied or lost; royalties are table values.
+    """
+    mode = rules[F_ROYALTIES]
+    if mode == 2:
+        return result, max(royalty_a - 1, 0) - max(royalty_b - 1, 0)
+    if mode == 0 or result == 0:
+        return result, 0 * result
+    royalty = royalty_a if result > 0 else royalty_b
+    if royalty > 0 and rules[F_ROYALTY_ADDS] == 0:
+        return 0 * result, result * royalty
+    return result, result * royalty
+
+
+@njit(cache=True)
+def _sign(a, b, bank):
+    """1, 0, -1 for a above, equal, below b; equal goes to the bank (1: first seat, -1: second)."""
+    return 1 if a > b else -1 if a < b else bank
+
+
+@njit(cache=True)
+def _rows_parts(a, b, bank, homerun, rules):
+    """Parts of a pairing of two ordinary hands; `homerun` 1 or -1 names who makes one."""
+    row0 = _sign(a[0], b[0], bank)
+    row1 = _sign(a[1], b[1], bank)
+    row2 = _sign(a[2], b[2], bank)
+    units0, royalty0 = row_result(
+        row0, front_royalty(a[0], rules), front_royalty(b[0], rules), rules
+    )
+    units1, royalty1 = row_result(
+        row1, middle_royalty(a[1], rules), middle_royalty(b[1], rules), rules
+    )
+    units2, royalty2 = row_result(row2, back_royalty(a[2], rules), back_royalty(b[2], rules), rules)
+    units = units0 + units1 + units2
+    royalties = royalty0 + royalty1 + royalty2
+    rows = row0 + row1 + row2
+    scoop, multiplier = _scoop_part(rows, units, royalties, homerun, rules)
+    leader = units + royalties + scoop if rules[F_OVERALL_BY_POINTS] == 1 else rows
+    overall = rules[F_OVERALL_POINT] * _sign(leader, 0, 0)
+    total = units + royalties + scoop + overall
+    return total, row0, row1, row2, units, royalty0, royalty1, royalty2, scoop, overall, multiplier
+
+
+@njit(cache=True)
+def _scoop_part(rows, units, royalties, homerun, rules):
+    """(units added by a scoop, multiplier of the plain units) when one seat won all three rows."""
+    mode = rules[F_SCOOP]
+    if mode == 0 or (rows != 3 and rows != -3):
+        return 0 * rows, 1
+    if mode == 1:
+        return rules[F_SCOOP_EXTRA] * (rows // 3), 1
+    if mode == 2:
+        return units + royalties, 2
+    multiplier = 3 if homerun != 0 else 2
+    return units * (multiplier - 1), multiplier
+
+
+@njit(cache=True)
+def _foul_price(strengths, rules):
+    """(plain, royalty0..2, scoop, overall) units an ordinary hand takes from a fouled one."""
+    as_rows = rules[F_FOUL_PRICE] < 0
+    base = 3 if as_rows else rules[F_FOUL_PRICE]
+    royalty0 = _foul_royalty(front_royalty(strengths[0], rules), rules)
+    royalty1 = _foul_royalty(middle_royalty(strengths[1], rules), rules)
+    royalty2 = _foul_royalty(back_royalty(strengths[2], rules), rules)
+    scoop = 0 * base
+    overall = 0 * base
+    if rules[F_FOUL_ROYALTIES] == 2 and rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0:
+        base -= (royalty0 > 0) + (royalty1 > 0) + (royalty2 > 0)
+    if as_rows:
+        scoop, _ = _scoop_part(3, base, royalty0 + royalty1 + royalty2, 0, rules)
+        overall += rules[F_OVERALL_POINT]
+    return base, royalty0, royalty1, royalty2, scoop, overall
+
+
+@njit(cache=True)
+def _foul_royalty(royalty, rules):
+    mode = rules[F_ROYALTIES]
+    if mode == 0 or rules[F_FOUL_ROYALTIES] == 0:
+        return 0 * royalty
+    return max(royalty - 1, 0) if mode == 2 else royalty
+
+
+@njit(cache=True)
+def _pair_parts(a, b, strengths, status, naturals, keys, bank, homerun, rules):
+    """Parts of the pairing of seats a and b of one deal, in units to a, in the order of PART_...
+
+    strengths (N, 3), status (N,), naturals (N,) pattern or -1, keys (N,) natural keys.
+    """
+    status_a, status_b = status[a], status[b]
+    zero = np.int64(0)
+    if status_a == NORMAL and status_b == NORMAL:
+        total, r0, r1, r2, units, y0, y1, y2, scoop, overall, multiplier = _rows_parts(
+            strengths[a], strengths[b], bank, homerun, rules
+        )
+        return (
+            KIND_ROWS, total, r0, r1, r2, units, y0, y1, y2, scoop, overall, zero, multiplier,
+        )  # fmt: skip
+    if status_a == SURRENDER or status_b == SURRENDER:
+        kind, price = _surrender_price(a, b, status, naturals, rules)
+    elif status_a == NATURAL or status_b == NATURAL:
+        kind, price = _natural_price(a, b, status, naturals, keys, rules)
+    elif status_a == FOUL and status_b == FOUL:
+        kind, price = KIND_FOUL_BOTH, zero
+    else:
+        sign = 1 if status_b == FOUL else -1
+        base, y0, y1, y2, scoop, overall = _foul_price(
+            strengths[a if status_b == FOUL else b], rules
+        )
+        total = sign * (base + y0 + y1 + y2 + scoop + overall)
+        return (
+            KIND_FOUL, total, 0, 0, 0, zero, sign * y0, sign * y1, sign * y2,
+            sign * scoop, sign * overall, sign * base, 1,
+        )  # fmt: skip
+    return kind, price, 0, 0, 0, zero, zero, zero, zero, zero, zero, price, 1
+
+
+@njit(cache=True)
+def _surrender_price(a, b, status, naturals, rules):
+    if status[a] == SURRENDER and status[b] == SURRENDER:
+        return KIND_SURRENDER_BOTH, np.int64(0)
+    taker = b if status[a] == SURRENDER else a
+    sign = 1 if taker == a else -1
+    if status[taker] == FOUL and rules[F_SURRENDER_PAYS_FOUL] == 0:
+        return KIND_SURRENDER_VS_FOUL, np.int64(0)
+    if status[taker] == NATURAL and rules[F_SURRENDER_PAYS_NATURAL] == 1:
+        return KIND_SURRENDER, sign * rules[F_NATURAL_VALUE + naturals[taker]]
+    return KIND_SURRENDER, sign * rules[F_SURRENDER_COST]
+
+
+@njit(cache=True)
+def _natural_price(a, b, status, naturals, keys, rules):
+    if status[a] != NATURAL:
+        return KIND_NATURAL, -rules[F_NATURAL_VALUE + naturals[b]]
+    if status[b] != NATURAL:
+        return KIND_NATURAL, rules[F_NATURAL_VALUE + naturals[a]]
+    higher = _sign(rules[F_LADDER + naturals[a]], rules[F_LADDER + naturals[b]], 0)
+    if higher == 0:
+        higher = _sign(keys[a], keys[b], 0)
+    if higher == 0:
+        return KIND_NATURAL_TIE, np.int64(0)
+    winner = a if higher > 0 else b
+    return KIND_NATURAL, higher * rules[F_NATURAL_VALUE + naturals[winner]]
+
+
+@njit(cache=True)
+def _homerun_seat(strengths, status, rules):
+    """Seat that scoops all three opponents it meets, or -1."""
+    if rules[F_SCOOP] != 3 or status.shape[0] != 4:
+        return -1
+    for seat in range(4):
+        if status[seat] != NORMAL:
+            continue
+        bank = _bank_of(seat, -1, rules)
+        if rules[F_TOPOLOGY] == 1 and bank == 0:
+            continue
+        made = True
+        for other in range(4):
+            if other == seat:
+                continue
+            if status[other] == NORMAL:
+                for row in range(3):
+                    if _sign(strengths[seat, row], strengths[other, row], bank) != 1:
+                        made = False
+            elif status[other] == FOUL:
+                made &= rules[F_HOMERUN_COUNTS] >= 1
+            elif status[other] == SURRENDER:
+                made &= rules[F_HOMERUN_COUNTS] == 2
+            else:
+                made = False
+        if made:
+            return seat
+    return -1
+
+
+@njit(cache=True)
+def _bank_of(a, b, rules):
+    """1 if seat a is the bank, -1 if seat b is, else 0."""
+    if rules[F_TOPOLOGY] != 1:
+        return 0
+    return 1 if rules[F_BANKER] == a else -1 if rules[F_BANKER] == b else 0
+
+
+@njit(cache=True)
+def _settle_pool(strengths, status, units):
+    """Pool: ante 3, each row pays N, shared by its best ordinary hands; times POOL_SCALE."""
+    num_seats = status.shape[0]
+    num_normal = 0
+    for seat in range(num_seats):
+        num_normal += status[seat] == NORMAL
+        units[seat] = 0
+    if num_normal == 0:
+        return
+    sole = np.full(3, -1, np.int64)
+    for seat in range(num_seats):
+        units[seat] = -3 * POOL_SCALE
+    for row in range(3):
+        best = -1
+        shared = 0
+        for seat in range(num_seats):
+            if status[seat] != NORMAL:
+                continue
+            if strengths[seat, row] > best:
+                best = strengths[seat, row]
+                shared = 1
+                sole[row] = seat
+            elif strengths[seat, row] == best:
+                shared += 1
+                sole[row] = -1
+        for seat in range(num_seats):
+            if status[seat] == NORMAL and strengths[seat, row] == best:
+                units[seat] += num_seats * POOL_SCALE // shared
+    if sole[0] >= 0 and sole[0] == sole[1] and sole[1] == sole[2]:
+        for seat in range(num_seats):
+            if seat != sole[0] and status[seat] == NORMAL:
+                units[seat] -= 3 * POOL_SCALE
+                units[sole[0]] += 3 * POOL_SCALE
+
+
+@njit(cache=True)
+def _settle_deal(strengths, status, naturals, keys, rules, units):
+    num_seats = status.shape[0]
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(strengths, status, units)
+        return
+    runner = _homerun_seat(strengths, status, rules)
+    for seat in range(num_seats):
+        units[seat] = 0
+    for a in range(num_seats - 1):
+        for b in range(a + 1, num_seats):
+            bank = _bank_of(a, b, rules)
+            if rules[F_TOPOLOGY] == 1 and bank == 0:
+                continue
+            homerun = 1 if runner == a else -1 if runner == b else 0
+            parts = _pair_parts(a, b, strengths, status, naturals, keys, bank, homerun, rules)
+            units[a] += parts[PART_TOTAL]
+            units[b] -= parts[PART_TOTAL]
+
+
+@njit(cache=True)
+def settle_into(strengths, status, naturals, keys, rules, units):
+    """Kernel units (B, N) int32 of settled deals.
+
+    strengths (B, N, 3), status (B, N), naturals (B, N) declared pattern or -1, keys (B, N).
+    """
+    for b in range(units.shape[0]):
+        _settle_deal(strengths[b], status[b], naturals[b], keys[b], rules, units[b])
+
+
+@njit(cache=True)
+def settle_parts_into(strengths, status, naturals, keys, rules, parts):
+    """Parts (N, N, NUM_PARTS) of every pairing a < b of one deal; kind -1 where none is held."""
+    num_seats = status.shape[0]
+    parts[:] = 0
+    parts[:, :, PART_KIND] = -1
+    if rules[F_TOPOLOGY] == 2:
+        return
+    runner = _homerun_seat(strengths, status, rules)
+    for a in range(num_seats - 1):
+        for b in range(a + 1, num_seats):
+            bank = _bank_of(a, b, rules)
+            if rules[F_TOPOLOGY] == 1 and bank == 0:
+                continue
+            homerun = 1 if runner == a else -1 if runner == b else 0
+            found = _pair_parts(a, b, strengths, status, naturals, keys, bank, homerun, rules)
+            for place, part in enumerate(found):
+                parts[a, b, place] = part
+
+
+@njit(cache=True)
+def resolve_into(hands, rows, declarations, patterns, tables, rules, strengths, status, keys):
+    """From actions to what is settled, for M seats.
+
+    declarations (M,) 0 show, 1 surrender, 2 natural; patterns (M,) the natural declared or -1.
+    Fills strengths (M, 3), status (M,), keys (M,).
+    """
+    for m in range(hands.shape[0]):
+        keys[m] = 0
+        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        strengths[m, 0], strengths[m, 1], strengths[m, 2] = front, middle, back
+        if declarations[m] == 1:
+            status[m] = SURRENDER
+        elif declarations[m] == 2:
+            status[m] = NATURAL
+            keys[m] = natural_key(hands[m], patterns[m], tables, rules)
+        elif sized and _in_order(front, middle, back, tables, rules):
+            status[m] = NORMAL
+        else:
+            status[m] = FOUL
+
+
+# ---------------------------------------------------------------- arrangements of a hand
+
+
+@njit(cache=True)
+def five_strengths(hand, tables, strengths):
+    """Strengths (1287,) of every five of a hand, in the order of tables.five_masks."""
+    offset, plain, flush = tables.offset, tables.plain, tables.flush
+    place = 0
+    for i in range(9):
+        index_i = offset[0, hand[i] >> 2]
+        suits_i = 1 << (hand[i] & 3)
+        for j in range(i + 1, 10):
+            index_j = index_i + offset[1, hand[j] >> 2]
+            suits_j = suits_i & (1 << (hand[j] & 3))
+            for k in range(j + 1, 11):
+                index_k = index_j + offset[2, hand[k] >> 2]
+                suits_k = suits_j & (1 << (hand[k] & 3))
+                for m in range(k + 1, 12):
+                    index_m = index_k + offset[3, hand[m] >> 2]
+                    suits_m = suits_k & (1 << (hand[m] & 3))
+                    for n in range(m + 1, 13):
+                        index = index_m + offset[4, hand[n] >> 2]
+                        if suits_m & (1 << (hand[n] & 3)):
+                            strengths[place] = flush[index]
+                        else:
+                            strengths[place] = plain[index]
+                        place += 1
+
+
+@njit(cache=True)
+def _front_strengths(hand, tables, strengths, order):
+    """Strengths (286,) of every front and their places, strongest first, ties in table order."""
+    place = 0
+    starts = np.zeros(456, np.int64)
+    for i in range(11):
+        index_i = tables.offset[0, hand[i] >> 2]
+        for j in range(i + 1, 12):
+            index_j = index_i + tables.offset[1, hand[j] >> 2]
+            for k in range(j + 1, 13):
+                strengths[place] = tables.front[index_j + tables.offset[2, hand[k] >> 2]]
+                starts[454 - strengths[place] + 1] += 1
+                place += 1
+    for s in range(455):
+        starts[s + 1] += starts[s]
+    for place in range(286):
+        key = 454 - strengths[place]
+        order[starts[key]] = place
+        starts[key] += 1
+
+
+@njit(cache=True)
+def _rows_of_masks(front_mask, middle_mask, rows):
+    for i in range(13):
+        if front_mask >> i & 1:
+            rows[i] = 0
+        elif middle_mask >> i & 1:
+            rows[i] = 1
+        else:
+            rows[i] = 2
+
+
+MAX_FRONTIER = 286 * 126
+"""Largest frontier that could exist: one arrangement for every front and split."""
+_MAX_STAIRS = 1288
+"""One more than there are fives: stairs have different middles."""
+
+
+@njit(cache=True)
+def _frontier_of(hand, tables, rules, scratch, out_strengths, out_masks):
+    """Non-dominated legal arrangements of one hand, front descending then middle ascending.
+
+    An arrangement is dominated if another is at least as strong in all three rows. Fronts are
+    walked from the strongest; `stairs` keeps the (middle, back) pairs no pair so far dominates,
+    and `cover` the best back among stairs whose middle is in a bucket or above it.
+    Of equal strengths the first found stays. Returns how many there are.
+    """
+    fives, fronts, order, stairs, cover = scratch
+    five_strengths(hand, tables, fives)
+    _front_strengths(hand, tables, fronts, order)
+    may_tie = rules[F_BACK_MAY_TIE] == 1
+    cover[:] = -1
+    num_stairs = 0
+    found = 0
+    group_start = 0
+    for walk in range(286):
+        place = order[walk]
+        front = fronts[place]
+        lowest = tables.min_middle[front]
+        for split in range(126):
+            x = tables.splits[place, split, 0]
+            y = tables.splits[place, split, 1]
+            if fives[x] > fives[y]:
+                x, y = y, x
+            middle, back = fives[x], fives[y]
+            if middle < lowest or cover[(middle >> 6) + 1] >= back:
+                continue
+            if middle == back and not may_tie:
+                continue
+            # stairs: middle ascending, back descending; `at` is the first with middle >= ours
+            at = 0
+            while at < num_stairs and stairs[at, 0] < middle:
+                at += 1
+            if at < num_stairs and stairs[at, 1] >= back:
+                continue
+            keep_to = at
+            while keep_to > 0 and stairs[keep_to - 1, 1] <= back:
+                keep_to -= 1
+            if at < num_stairs and stairs[at, 0] == middle:
+                at += 1
+            for dropped in range(keep_to, at):
+                if stairs[dropped, 2] >= group_start:
+                    out_strengths[stairs[dropped, 2], 0] = -1
+            shift = keep_to + 1 - at
+            if shift == 1:
+                for step in range(num_stairs, at, -1):
+                    stairs[step] = stairs[step - 1]
+            elif shift < 0:
+                for step in range(at, num_stairs):
+                    stairs[step + shift] = stairs[step]
+            num_stairs += shift
+            stairs[keep_to, 0], stairs[keep_to, 1], stairs[keep_to, 2] = middle, back, found
+            bucket = middle >> 6
+            while bucket >= 0 and cover[bucket] < back:
+                cover[bucket] = back
+                bucket -= 1
+            out_strengths[found, 0] = front
+            out_strengths[found, 1] = middle
+            out_strengths[found, 2] = back
+            out_masks[found, 0] = tables.front_masks[place]
+            out_masks[found, 1] = tables.five_masks[x]
+            found += 1
+        last_of_group = walk == 285 or fronts[order[walk + 1]] != front
+        if last_of_group:
+            found = _close_group(group_start, found, stairs, num_stairs, out_strengths, out_masks)
+            group_start = found
+    return found
+
+
+@njit(cache=True)
+def _close_group(start, found, stairs, num_stairs, out_strengths, out_masks):
+    """Keep what stayed on the stairs of a group of equal fronts, middle ascending."""
+    kept = 0
+    for step in range(num_stairs):
+        if stairs[step, 2] >= start:
+            kept += 1
+    # Selection by the stairs' order; entries are copied through the free room behind `found`.
+    place = found
+    for step in range(num_stairs):
+        source = stairs[step, 2]
+        if source >= start:
+            out_strengths[place] = out_strengths[source]
+            out_masks[place] = out_masks[source]
+            stairs[step, 2] = start + place - found
+            place += 1
+    for i in range(kept):
+        out_strengths[start + i] = out_strengths[found + i]
+        out_masks[start + i] = out_masks[found + i]
+    return start + kept
+
+
+@njit(cache=True)
+def frontier_scratch():
+    """Scratch arrays of one thread for the frontier kernels."""
+    return (
+        np.empty(1287, np.int16),
+        np.empty(286, np.int16),
+        np.empty(286, np.int16),
+        np.empty((_MAX_STAIRS, 3), np.int32),
+        np.empty(128, np.int16),
+    )
+
+
+@njit(cache=True)
+def frontier_into(hands, first, tables, rules, starts, strengths, rows):
+    """Frontiers of hands[first:] into ragged arrays, until the room in `strengths` may run out.
+
+    starts (H + 1,) int64 gets the bounds, strengths (room, 3) int16 and rows (room, 13) int8 the
+    arrangements. Returns how many hands are done so far.
+    """
+    scratch = frontier_scratch()
+    out_strengths = np.empty((2 * MAX_FRONTIER, 3), np.int16)
+    out_masks = np.empty((2 * MAX_FRONTIER, 2), np.int16)
+    for h in range(first, hands.shape[0]):
+        found = _frontier_of(hands[h], tables, rules, scratch, out_strengths, out_masks)
+        start = starts[h]
+        if start + found > strengths.shape[0]:
+            return h
+        for i in range(found):
+            strengths[start + i] = out_strengths[i]
+            _rows_of_masks(out_masks[i, 0], out_masks[i, 1], rows[start + i])
+        starts[h + 1] = start + found
+    return hands.shape[0]
+
+
+@njit(cache=True)
+def greedy_into(hands, tables, rules, rows):
+    """Arrangement with the best back, then middle, then front, of hands (M, 13), into rows.
+
+    Backs are tried from the strongest; the first strength that leaves a legal rest is the answer.
+    """
+    fives = np.empty(1287, np.int16)
+    fronts = np.empty(286, np.int16)
+    order = np.empty(286, np.int16)
+    may_tie = rules[F_BACK_MAY_TIE] == 1
+    for h in range(hands.shape[0]):
+        five_strengths(hands[h], tables, fives)
+        _front_strengths(hands[h], tables, fronts, order)
+        back = np.int16(32767)
+        best = np.int64(-1)
+        front_mask = middle_mask = np.int16(0)
+        while best < 0:
+            below = np.int16(-1)
+            for x in range(1287):
+                if below < fives[x] < back:
+                    below = fives[x]
+            back = below
+            for x in range(1287):
+                if fives[x] != back:
+                    continue
+                for rest in range(56):
+                    middle = np.int64(fives[tables.remainders[x, rest, 0]])
+                    front = np.int64(fronts[tables.remainders[x, rest, 1]])
+                    if middle > back or (middle == back and not may_tie):
+                        continue
+                    score = middle << 9 | front
+                    if score > best and middle >= tables.min_middle[front]:
+                        best = score
+                        front_mask = tables.front_masks[tables.remainders[x, rest, 1]]
+                        middle_mask = tables.five_masks[tables.remainders[x, rest, 0]]
+        _rows_of_masks(front_mask, middle_mask, rows[h])
+
+
+@njit(cache=True)
+def uniform_into(hands, keys, indices, streams, tables, rules, rows):
+    """A uniformly drawn legal arrangement of each hand (M, 13), by rejection, into rows.
+
+    The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
+    """
+    words = np.empty(4, np.uint64)
+    state = np.zeros(1, np.int64)
+    slots = np.array([0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2], np.int8)
+    for h in range(hands.shape[0]):
+        state[0] = 0
+        while True:
+            rows[h] = slots
+            for i in range(12):
+                pick = i + _bounded(words, state, keys[h], indices[h], streams[h], 13 - i)
+                rows[h, i], rows[h, pick] = rows[h, pick], rows[h, i]
+            front, middle, back, _ = row_strengths(hands[h], rows[h], tables)
+            if _in_order(front, middle, back, tables, rules):
+                break
+
+
+# ---------------------------------------------------------------- values of arrangements
+
+
+@njit(cache=True)
+def row_values_into(histogram, row, bank, rules, values, wins, losses):
+    """What each strength of one row is worth against a random row drawn from `histogram`.
+
+    histogram (S,) float64 sums to 1; `bank` 1 or -1 if the row's owner or its opponent takes ties.
+    Fills values, wins, losses (S,) float64: expected units (royalties included, scoop aside),
+    chances to win and to lose the row.
+    """
+    size = histogram.shape[0]
+    for s in range(size):
+        value = win = loss = 0.0
+        mine = (
+            front_royalty(s, rules) if row == 0
+            else middle_royalty(s, rules) if row == 1
+            else back_royalty(s, rules)
+        )  # fmt: skip
+        for t in range(size):
+            weight = histogram[t]
+            if weight == 0.0:
+                continue
+            theirs = (
+                front_royalty(t, rules) if row == 0
+                else middle_royalty(t, rules) if row == 1
+                else back_royalty(t, rules)
+            )  # fmt: skip
+            result = _sign(s, t, bank)
+            units, royalty = row_result(result, mine, theirs, rules)
+            value += weight * (units + royalty)
+            if result > 0:
+                win += weight
+            elif result < 0:
+                loss += weight
+        values[s], wins[s], losses[s] = value, win, loss
+
+
+@njit(cache=True)
+def pair_units(a_strengths, a_status, a_natural, a_key, b_strengths, b_status, b_natural, b_key,
+               bank, rules):  # fmt: skip
+    """Units to a hand against one opponent hand, home runs aside; the pool as two seats play it."""
+    strengths = np.empty((2, 3), np.int16)
+    strengths[0], strengths[1] = a_strengths, b_strengths
+    status = np.array([a_status, b_status], np.int8)
+    naturals = np.array([a_natural, b_natural], np.int8)
+    keys = np.array([a_key, b_key], np.int64)
+    if rules[F_TOPOLOGY] == 2:
+        units = np.empty(2, np.int32)
+        _settle_pool(strengths, status, units)
+        return np.int64(units[0])
+    return _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)[PART_TOTAL]
