@@ -1,0 +1,44 @@
+"""Policies that need no learning: uniform and greedy."""
+
+import numpy as np
+
+from cpoker_env import kernels
+from cpoker_env.policy import Actions, DecisionBatch
+from cpoker_env.rules import Rules
+from cpoker_env.scoring import DECLARE, SHOW
+from cpoker_env.tables import tables_for
+
+
+class Uniform:
+    """Draws uniformly among all legal arrangements; never declares, never surrenders.
+
+    The draw depends on the deal's name and the seat alone, not on how decisions are batched.
+    """
+
+    def __init__(self, rules: Rules, num_players: int = 2) -> None:
+        self.rules = rules
+
+    def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
+        """Actions for B decisions."""
+        rows = np.empty((len(batch), 13), np.int8)
+        kernels.uniform_into(
+            batch.hands, batch.seeds, batch.indices, batch.seats.astype(np.int64) + 1,
+            tables_for(batch.rules), batch.rules.packed, rows,
+        )  # fmt: skip
+        return Actions(np.full(len(batch), SHOW, np.int8), rows)
+
+
+class Greedy:
+    """Best back, then best middle, then best front; declares its best natural, never surrenders.
+
+    The default opponent: what it does is part of the environments' version.
+    """
+
+    def __init__(self, rules: Rules, num_players: int = 2) -> None:
+        self.rules = rules
+
+    def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
+        """Actions for B decisions."""
+        rows = np.empty((len(batch), 13), np.int8)
+        kernels.greedy_into(batch.hands, tables_for(batch.rules), batch.rules.packed, rows)
+        return Actions(np.where(batch.naturals >= 0, DECLARE, SHOW).astype(np.int8), rows)

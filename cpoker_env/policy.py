@@ -1,0 +1,196 @@
+"""What decides: the batched Policy protocol, the decisions it sees, the registry of names.
+
+A policy is anything with ``act(batch, rng) -> Actions``. Names map to import strings that load on
+first use, so the environments never import the agents, nor torch.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from cpoker_env.arrangements import IntArray, check_hands
+from cpoker_env.errors import PolicyError
+from cpoker_env.naturals import natural_bits
+from cpoker_env.rules import Rules
+
+
+class Actions(NamedTuple):
+    """What B seats do.
+
+    declarations: (B,) int8, 0 show, 1 surrender, 2 declare the best natural.
+    rows: (B, 13) int8, row (0 front, 1 middle, 2 back) of each card, highest card first; what a
+        seat shows if its declaration is not available.
+    """
+
+    declarations: npt.NDArray[np.int8]
+    rows: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class DecisionBatch:
+    """B decisions, each seen from its own seat only.
+
+    hands: (B, 13) int8 cards, highest first.
+    rules: the house rules, the same for the batch.
+    num_players: seats at each table.
+    seats: (B,) int8, the seat that decides.
+    naturals: (B,) int8, best natural it may declare as an index into PATTERNS, -1 for none.
+    can_surrender: (B,) bool.
+    seeds, indices: (B,) uint64, the names of the deals; with the seat they name a random stream
+        that is the same however decisions are batched.
+    """
+
+    hands: npt.NDArray[np.int8]
+    rules: Rules
+    num_players: int
+    seats: npt.NDArray[np.int8]
+    naturals: npt.NDArray[np.int8]
+    can_surrender: npt.NDArray[np.bool_]
+    seeds: npt.NDArray[np.uint64]
+    indices: npt.NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.hands)
+
+    @property
+    def bank(self) -> npt.NDArray[np.int8]:
+        """(B,) int8: 1 where the deciding seat is the bank, -1 where another seat is, else 0."""
+        if self.rules.banker is None:
+            return np.zeros(len(self), np.int8)
+        return np.where(self.seats == self.rules.banker, 1, -1).astype(np.int8)
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Maps decisions to actions, a batch at a time, also when the batch is one."""
+
+    def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
+        """Actions for B decisions; `rng` for chance beyond the batch's own streams."""
+
+
+def decisions_for(
+    hands: IntArray,
+    rules: Rules,
+    num_players: int = 2,
+    seats: Sequence[int] | None = None,
+    seed: int = 0,
+) -> DecisionBatch:
+    """Decisions for bare hands, as when asking a policy how to set them.
+
+    Args:
+        hands: (B, 13) cards in any order.
+        rules: The house rules.
+        num_players: Seats at each table, 2-4.
+        seats: (B,) the deciding seats; None for seat 0.
+        seed: Names the random streams, one a hand.
+
+    Raises:
+        CardError: Not B hands of 13 different cards.
+        PolicyError: Not 2-4 players.
+    """
+    if not 2 <= num_players <= 4:
+        raise PolicyError(f"num_players {num_players}: a table has 2 to 4")
+    checked = check_hands(hands)
+    _, best = natural_bits(checked, rules)
+    size = len(checked)
+    return DecisionBatch(
+        checked,
+        rules,
+        num_players,
+        np.zeros(size, np.int8) if seats is None else np.asarray(seats, np.int8),
+        best,
+        np.full(size, rules.surrender_allowed),
+        np.full(size, seed, np.uint64),
+        np.arange(size, dtype=np.uint64),
+    )
+
+
+def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> Actions:
+    """Actions with the right shapes and ranges.
+
+    Raises:
+        PolicyError: Not (B,) declarations 0..2 and (B, 13) rows 0..2.
+    """
+    try:
+        declarations, rows = (np.asarray(part) for part in actions)
+    except (TypeError, ValueError):
+        raise PolicyError(
+            f"{name} answered {type(actions).__name__}: act returns Actions(declarations, rows)"
+        ) from None
+    size = len(batch)
+    if declarations.shape != (size,) or rows.shape != (size, 13):
+        raise PolicyError(
+            f"{name} answered shapes {declarations.shape} and {rows.shape}: "
+            f"return ({size},) and ({size}, 13)"
+        )
+    for what, part in (("declarations", declarations), ("rows", rows)):
+        if part.dtype.kind not in "iu" or (size and (part.min() < 0 or part.max() > 2)):
+            raise PolicyError(f"{name} answered {what} outside integers 0..2")
+    return Actions(declarations.astype(np.int8), np.ascontiguousarray(rows, np.int8))
+
+
+Factory = Callable[..., Policy]
+_REGISTRY: dict[str, str | Factory] = {
+    "uniform": "cpoker_env.agents.heuristics:Uniform",
+    "greedy": "cpoker_env.agents.heuristics:Greedy",
+    "balanced": "cpoker_env.agents.balanced:make_balanced",
+    "checkpoint": "cpoker_env.agents.neural:load_policy",
+}
+
+
+def register_policy(name: str, factory: str | Factory) -> None:
+    """Make `make_policy(name)` call `factory`, an import string "module:callable" or a callable.
+
+    The factory is called as ``factory(rules=..., num_players=..., **options)``; a name used as
+    ``"name:ARGUMENT"`` passes ``argument="ARGUMENT"`` too.
+
+    Raises:
+        PolicyError: A name that is empty or holds a colon or a comma, or is taken by something
+            else.
+    """
+    if not name or any(mark in name for mark in ":,"):
+        raise PolicyError(f"policy name {name!r}: use a word without ':' or ','")
+    if _REGISTRY.get(name, factory) != factory:
+        raise PolicyError(f"policy name {name!r} is taken: choose another")
+    _REGISTRY[name] = factory
+
+
+def policy_names() -> tuple[str, ...]:
+    """Names `make_policy` knows."""
+    return tuple(_REGISTRY)
+
+
+def make_policy(
+    name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
+) -> Policy:
+    """A policy by name: "uniform", "greedy", "balanced", "checkpoint:PATH-OR-NAME", or registered.
+
+    Args:
+        name: The name, with an argument after a colon where the policy takes one.
+        rules: House rules, or a preset's name.
+        num_players: Seats at the table, 2-4.
+        **options: Passed to the factory.
+
+    Raises:
+        PolicyError: Unknown name, or options the policy does not take.
+        RulesError: Unknown preset.
+        CheckpointError: A checkpoint that cannot be used.
+    """
+    word, colon, argument = str(name).partition(":")
+    if word not in _REGISTRY:
+        raise PolicyError(f"policy {name!r}: the policies are {', '.join(_REGISTRY)}")
+    factory = _REGISTRY[word]
+    if isinstance(factory, str):
+        module, _, attribute = factory.partition(":")
+        factory = getattr(importlib.import_module(module), attribute)
+    if colon:
+        options["argument"] = argument
+    read = rules if isinstance(rules, Rules) else Rules.preset(rules)
+    try:
+        return factory(rules=read, num_players=num_players, **options)  # type: ignore[operator,no-any-return]
+    except TypeError as error:
+        raise PolicyError(f"policy {name!r}: {error}") from None

@@ -1,0 +1,167 @@
+"""`ChinesePokerSession-v0`: many deals with stacks on the table."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from cpoker_env.env import ChinesePokerEnv, OpponentsLike, RulesLike, read_rules
+from cpoker_env.errors import ShowdownError
+from cpoker_env.money import BUY_IN_UNITS, POLICIES, MoneyPolicy, may_surrender, settle_stacks
+from cpoker_env.scoring import Units
+from cpoker_env.spaces import MAX_STACK, observation_space
+from cpoker_env.table import Deals, Table
+
+
+class ChinesePokerSessionEnv(ChinesePokerEnv):
+    """Deals of `ChinesePoker-v0` with stacks, until a seat is broke or the deals are played.
+
+    ## Description
+    Every seat buys in for the same stack. Each step plays one deal as in `ChinesePokerEnv`, units
+    are paid out of the stacks, and the next deal is dealt. With a bank (`topology="banker"`) the
+    bank moves one seat on after each deal, starting at the seat the rules name.
+
+    ## Action Space
+    As `ChinesePokerEnv`. Surrender is also refused to a seat whose stack does not hold its price,
+    cost x opponents x unit.
+
+    ## Observation Space
+    As `ChinesePokerEnv`, and
+
+    | key | shape | type | range | meaning |
+    |---|---|---|---|---|
+    | `stacks` | (num_players,) | float32 | -1e6..1e6 | stacks in units, the learner's first, clipped to the range |
+
+    ## Rewards
+    Change of the learner's stack in units, a float: the units won, or less where `money_policy`
+    caps what can be paid.
+
+    ## Info
+    As `ChinesePokerEnv`; after a step also `stacks`, a list of all stacks in money, and
+    `deals_played`. `action_mask` belongs to the next deal.
+
+    ## Starting State
+    Stacks of `buy_in` units; deal 0 of the seed as in `ChinesePokerEnv`. `reset()` without a seed
+    starts over with the next deals of the same seed. `reset(options={"hands": ...})` fixes the
+    first deal, `options={"stacks": [...]}` the stacks in money.
+
+    ## Episode End
+    Terminates when a seat's stack is 0 or less. Truncates after `max_deals` deals.
+
+    ## Arguments
+    As `ChinesePokerEnv`, and
+    * `buy_in`: stack of each seat in units; default 20.
+    * `unit`: price of one unit in money; default 1.
+    * `money_policy`: `"uncapped"` (default: a loss may exceed the stack) or `"cap_prorata"` (table
+      stakes: a net loser pays at most its stack, shared among the winners).
+    * `max_deals`: deals in a session; default 100.
+
+    ## Version History
+    * v0: initial version.
+    """
+
+    def __init__(
+        self,
+        rules: RulesLike = "mandarin",
+        num_players: int = 2,
+        opponents: OpponentsLike = "greedy",
+        render_mode: str | None = None,
+        strict: bool = False,
+        buy_in: int = BUY_IN_UNITS,
+        unit: int = 1,
+        money_policy: MoneyPolicy = "uncapped",
+        max_deals: int = 100,
+    ) -> None:
+        for name, value in (("buy_in", buy_in), ("unit", unit), ("max_deals", max_deals)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ShowdownError(f"{name} {value!r}: give a whole number, 1 or more")
+        if money_policy not in POLICIES:
+            raise ShowdownError(
+                f"money_policy {money_policy!r}: choose one of {', '.join(POLICIES)}"
+            )
+        super().__init__(rules, num_players, opponents, render_mode, strict)
+        self._first_rules = read_rules(rules)
+        self.observation_space = observation_space(self.rules, num_players, has_stacks=True)
+        self.buy_in, self.unit = buy_in, unit
+        self.money_policy = money_policy
+        self.max_deals = max_deals
+        self.deals_played = 0
+        self.stacks: list[Units] = [buy_in * unit] * num_players
+        self._is_over = True
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Buy in and deal.
+
+        Raises:
+            ActionError: An unknown option.
+            CardError: Hands that are not 13 different cards each, or share cards.
+            ShowdownError: Stacks that are not one positive amount a seat.
+        """
+        options = dict(options or {})
+        stacks = options.pop("stacks", None)
+        if stacks is None:
+            stacks = [self.buy_in * self.unit] * self.num_players
+        if len(stacks) != self.num_players or any(stack <= 0 for stack in stacks):
+            raise ShowdownError(
+                f"stacks {stacks!r}: give {self.num_players} amounts above 0, the learner's first"
+            )
+        self._move_bank(0)
+        self.stacks = list(stacks)
+        observation, info = super().reset(seed=seed, options=options)
+        self.deals_played = 0
+        self._is_over = False
+        return observation, info
+
+    def step(
+        self, action: dict[str, Any]
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Play one deal, pay, deal the next.
+
+        Raises:
+            ActionError: As `ChinesePokerEnv.step`.
+        """
+        if self._is_over:
+            self._deals = None
+        _, _, _, _, info = super().step(action)
+        showdown = self.showdown
+        assert showdown is not None
+        before = self.stacks[0]
+        self.stacks = settle_stacks(showdown.units, self.stacks, self.unit, self.money_policy)
+        self.deals_played += 1
+        terminated = any(stack <= 0 for stack in self.stacks)
+        truncated = not terminated and self.deals_played >= self.max_deals
+        self._is_over = terminated or truncated
+        if not self._is_over:
+            self._move_bank(self.deals_played)
+            self._deals = self._deal(self._deal_index + 1, {})
+            self._deal_index += 1
+            self._last = showdown
+            self._outcome = None
+        info["action_mask"] = self.action_masks()
+        info["stacks"] = list(self.stacks)
+        info["deals_played"] = self.deals_played
+        reward = float((self.stacks[0] - before) / self.unit)
+        return self._observation(), reward, terminated, truncated, info
+
+    def _move_bank(self, deals_played: int) -> None:
+        """Seat the bank for a deal; rules without one stay as they are."""
+        if self._first_rules.banker is None:
+            return
+        bank = (self._first_rules.banker + deals_played) % self.num_players
+        self.rules = dataclasses.replace(self._first_rules, banker=bank)
+        self.table = Table(self.rules, self.num_players)
+
+    def _deal(self, index: int, options: dict[str, Any]) -> Deals:
+        deals = super()._deal(index, options)
+        allowed = [
+            may_surrender(self.rules, self.num_players, stack, self.unit) for stack in self.stacks
+        ]
+        return dataclasses.replace(deals, can_surrender=np.array([allowed]))
+
+    def _observation(self) -> dict[str, Any]:
+        observation = super()._observation()
+        units = [float(stack) / self.unit for stack in self.stacks]
+        observation["stacks"] = np.clip(np.array(units, np.float32), -MAX_STACK, MAX_STACK)
+        return observation
