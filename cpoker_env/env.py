@@ -11,7 +11,6 @@ from cpoker_env.arrangements import IntArray, check_hands
 from cpoker_env.cards import Card, parse_hand
 from cpoker_env.errors import ActionError, CardError, PolicyError
 from cpoker_env.policy import Actions, Policy, make_policy
-from cpoker_env.render import hand_text, showdown_text
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, STATUSES, Settled, Showdown
 from cpoker_env.spaces import action_mask, action_space, observation_space, observe
@@ -199,6 +198,9 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             return None
         if self._deals is None:
             raise ActionError("render without a deal: call reset() first")
+        # Rendering libraries load with the first picture, not with the environment.
+        from cpoker_env.render import hand_text, showdown_text
+
         showdown = self.showdown
         if showdown is None:
             return hand_text(self._deals.hands[0, 0].tolist())

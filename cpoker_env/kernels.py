@@ -141,7 +141,7 @@ def _bounded(words, state, key, index, stream, bound):
             return np.int64(product >> _S32)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def deal_into(keys, indices, hands):
     """Deal number `indices[b]` of seed `keys[b]`, into hands (B, N, 13) int8, highest first.
 
@@ -320,7 +320,7 @@ def best_pattern(bits, rules):
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def naturals_into(hands, tables, rules, bits, best):
     """Patterns held (M,) int16 and the best one in play (M,) int8, -1 for none, of hands (M, 13)."""
     for m in range(hands.shape[0]):
@@ -695,7 +695,7 @@ def settle_parts_into(strengths, status, naturals, keys, rules, parts):
                 parts[a, b, place] = part
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def resolve_into(hands, rows, declarations, patterns, tables, rules, strengths, status, keys):
     """From actions to what is settled, for M seats.
 
@@ -889,7 +889,7 @@ def frontier_scratch():
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def frontier_into(hands, first, tables, rules, starts, strengths, rows):
     """Frontiers of hands[first:] into ragged arrays, until the room in `strengths` may run out.
 
@@ -973,7 +973,7 @@ def uniform_into(hands, keys, indices, streams, tables, rules, rows):
 # ---------------------------------------------------------------- values of arrangements
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def row_values_into(histogram, row, bank, rules, values, wins, losses):
     """What each strength of one row is worth against a random row drawn from `histogram`.
 
@@ -1009,16 +1009,129 @@ def row_values_into(histogram, row, bank, rules, values, wins, losses):
 
 
 @njit(cache=True)
-def pair_units(a_strengths, a_status, a_natural, a_key, b_strengths, b_status, b_natural, b_key,
-               bank, rules):  # fmt: skip
-    """Units to a hand against one opponent hand, home runs aside; the pool as two seats play it."""
+def independent_values_into(strengths, values, wins, losses, num_players, rules, out):
+    """Expected units to arrangements (M, 3) against one opponent whose rows are independent.
+
+    values, wins, losses: per row, as `row_values_into` fills them. Scoop and overall point are
+    added from the chances of all 27 row results. In the pool: units of one of `num_players` seats.
+    """
+    chance = np.empty((3, 3), np.float64)
+    for m in range(strengths.shape[0]):
+        front, middle, back = strengths[m, 0], strengths[m, 1], strengths[m, 2]
+        for row in range(3):
+            place = front if row == 0 else middle if row == 1 else back
+            chance[row, 0] = losses[row][place]
+            chance[row, 2] = wins[row][place]
+            chance[row, 1] = 1.0 - chance[row, 0] - chance[row, 2]
+        if rules[F_TOPOLOGY] == 2:
+            out[m] = _independent_pool(chance, num_players)
+            continue
+        total = values[0][front] + values[1][middle] + values[2][back]
+        mine0 = front_royalty(front, rules)
+        mine1 = middle_royalty(middle, rules)
+        mine2 = back_royalty(back, rules)
+        for r0 in range(-1, 2):
+            units0, royalty0 = row_result(r0, mine0, 0 * mine0, rules)
+            for r1 in range(-1, 2):
+                units1, royalty1 = row_result(r1, mine1, 0 * mine1, rules)
+                for r2 in range(-1, 2):
+                    weight = chance[0, r0 + 1] * chance[1, r1 + 1] * chance[2, r2 + 1]
+                    units2, royalty2 = row_result(r2, mine2, 0 * mine2, rules)
+                    units = units0 + units1 + units2
+                    royalties = royalty0 + royalty1 + royalty2
+                    rows = r0 + r1 + r2
+                    scoop, _ = _scoop_part(rows, units, royalties, 0, rules)
+                    by_points = rules[F_OVERALL_BY_POINTS] == 1
+                    leader = units + royalties + scoop if by_points else rows
+                    total += weight * (scoop + rules[F_OVERALL_POINT] * _sign(leader, 0, 0))
+        out[m] = total
+
+
+@njit(cache=True)
+def _independent_pool(chance, num_players):
+    total = -3.0
+    sweep = 1.0
+    for row in range(3):
+        beats_all = (chance[row, 2] + 0.5 * chance[row, 1]) ** (num_players - 1)
+        total += num_players * beats_all
+        sweep *= beats_all
+    return total + 3.0 * (num_players - 1) * sweep
+
+
+@njit(cache=True, nogil=True)
+def population_values_into(
+    hands, starts, candidates, naturals, bank,
+    pool_masks, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
+    tables, rules, values, surrender_values, declare_values, num_opponents,
+):  # fmt: skip
+    """Exact mean units of every option of hands against those of a population that could sit there.
+
+    For hand h the opponents are the first `max_opponents` population hands that share no card with
+    it, from a start that moves with h; each pairing is settled exactly (home runs aside, and the
+    pool as two seats play it).
+
+    hands (H, 13), starts (H + 1,), candidates (M, 3) strengths, naturals (H,) best pattern or -1,
+    bank (H,) 1, 0, -1; population: masks (P,) uint64, strengths (P, 3), status, naturals, keys (P,).
+    Fills values (M,), surrender_values, declare_values (H,) float32 and num_opponents (H,) int32.
+    """
+    size = pool_masks.shape[0]
+    chosen = np.empty(max_opponents, np.int64)
     strengths = np.empty((2, 3), np.int16)
-    strengths[0], strengths[1] = a_strengths, b_strengths
-    status = np.array([a_status, b_status], np.int8)
-    naturals = np.array([a_natural, b_natural], np.int8)
-    keys = np.array([a_key, b_key], np.int64)
-    if rules[F_TOPOLOGY] == 2:
-        units = np.empty(2, np.int32)
-        _settle_pool(strengths, status, units)
-        return np.int64(units[0])
-    return _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)[PART_TOTAL]
+    status = np.empty(2, np.int8)
+    patterns = np.empty(2, np.int8)
+    keys = np.empty(2, np.int64)
+    units = np.empty(2, np.int32)
+    for h in range(hands.shape[0]):
+        mask = np.uint64(0)
+        for i in range(13):
+            mask |= np.uint64(1) << np.uint64(hands[h, i])
+        found = 0
+        first = np.int64(philox(mask, np.uint64(h), _LOW32, _LOW32, _LOW32)[0]) % size
+        for step in range(size):
+            p = first + step
+            if p >= size:
+                p -= size
+            if pool_masks[p] & mask == 0:
+                chosen[found] = p
+                found += 1
+                if found == max_opponents:
+                    break
+        num_opponents[h] = found
+        patterns[0] = naturals[h]
+        keys[0] = natural_key(hands[h], naturals[h], tables, rules) if naturals[h] >= 0 else 0
+        # Options: the candidates, then surrender, then the natural.
+        num_candidates = starts[h + 1] - starts[h]
+        for option in range(num_candidates + 2):
+            is_declared = option == num_candidates + 1
+            if option < num_candidates:
+                strengths[0] = candidates[starts[h] + option]
+                status[0] = NORMAL
+            elif is_declared:
+                status[0] = NATURAL
+            else:
+                status[0] = SURRENDER
+            total = np.int64(0)
+            if not is_declared or naturals[h] >= 0:
+                for place in range(found):
+                    p = chosen[place]
+                    if rules[F_TOPOLOGY] != 2 and status[0] == NORMAL and pool_status[p] == NORMAL:
+                        total += _rows_parts(strengths[0], pool_strengths[p], bank[h], 0, rules)[0]
+                        continue
+                    strengths[1] = pool_strengths[p]
+                    status[1], patterns[1], keys[1] = pool_status[p], pool_naturals[p], pool_keys[p]
+                    if rules[F_TOPOLOGY] == 2:
+                        _settle_pool(strengths, status, units)
+                        total += units[0]
+                    else:
+                        total += _pair_parts(
+                            0, 1, strengths, status, patterns, keys, bank[h], 0, rules
+                        )[PART_TOTAL]
+            mean = total / max(found, 1)
+            if rules[F_TOPOLOGY] == 2:
+                mean /= POOL_SCALE
+            if option < num_candidates:
+                values[starts[h] + option] = mean
+            elif is_declared:
+                declare_values[h] = mean
+            else:
+                surrender_values[h] = mean

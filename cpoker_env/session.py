@@ -8,7 +8,7 @@ import numpy as np
 from cpoker_env.env import ChinesePokerEnv, OpponentsLike, RulesLike, read_rules
 from cpoker_env.errors import ShowdownError
 from cpoker_env.money import BUY_IN_UNITS, POLICIES, MoneyPolicy, may_surrender, settle_stacks
-from cpoker_env.scoring import Units
+from cpoker_env.scoring import SEAT_NAMES, Showdown, Units
 from cpoker_env.spaces import MAX_STACK, observation_space
 from cpoker_env.table import Deals, Table
 
@@ -88,6 +88,7 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         self.deals_played = 0
         self.stacks: list[Units] = [buy_in * unit] * num_players
         self._is_over = True
+        self._last_showdown: Showdown | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -112,6 +113,7 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         observation, info = super().reset(seed=seed, options=options)
         self.deals_played = 0
         self._is_over = False
+        self._last_showdown = None
         return observation, info
 
     def step(
@@ -125,11 +127,12 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         if self._is_over:
             self._deals = None
         _, _, _, _, info = super().step(action)
-        showdown = self.showdown
+        showdown = super().showdown
         assert showdown is not None
         before = self.stacks[0]
         self.stacks = settle_stacks(showdown.units, self.stacks, self.unit, self.money_policy)
         self.deals_played += 1
+        self._last_showdown = showdown
         terminated = any(stack <= 0 for stack in self.stacks)
         truncated = not terminated and self.deals_played >= self.max_deals
         self._is_over = terminated or truncated
@@ -137,13 +140,32 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             self._move_bank(self.deals_played)
             self._deals = self._deal(self._deal_index + 1, {})
             self._deal_index += 1
-            self._last = showdown
             self._outcome = None
         info["action_mask"] = self.action_masks()
         info["stacks"] = list(self.stacks)
         info["deals_played"] = self.deals_played
         reward = float((self.stacks[0] - before) / self.unit)
         return self._observation(), reward, terminated, truncated, info
+
+    @property
+    def showdown(self) -> Showdown | None:
+        """The readable account of the deal just played, None before the first."""
+        return super().showdown or self._last_showdown
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """In mode "ansi": the deal just played, the stacks, and the hand to play next."""
+        told = super().render()
+        if told is None or self._last_showdown is None:
+            return told
+        stacks = ", ".join(
+            f"{SEAT_NAMES[seat]} {float(stack):g}" for seat, stack in enumerate(self.stacks)
+        )
+        told = f"{told}\nStacks: {stacks}"
+        if not self._is_over and self._deals is not None:
+            from cpoker_env.render import hand_text
+
+            told += f"\n\n{hand_text(self._deals.hands[0, 0].tolist())}"
+        return told
 
     def _move_bank(self, deals_played: int) -> None:
         """Seat the bank for a deal; rules without one stay as they are."""

@@ -102,6 +102,30 @@ def front_category_of(strength: int) -> int:
 
 
 @cache
+def strength_ranks(second_high: bool) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    """Ranks behind every strength, like ranks first, then high to low.
+
+    Returns:
+        (455, 3) int8 for fronts, (7462, 5) int8 for five-card rows; ranks 0..12.
+    """
+    tables = _tables(second_high, True)
+    fronts = np.zeros((NUM_FRONT_STRENGTHS, 3), np.int8)
+    fives = np.zeros((NUM_STRENGTHS, 5), np.int8)
+    for ranks in _multisets(3):
+        fronts[tables.front[_index(ranks, tables.offset)]] = _grouped(ranks)
+    for ranks in _multisets(5):
+        index = _index(ranks, tables.offset)
+        fives[tables.plain[index]] = _grouped(ranks)
+        if _distinct(ranks):
+            fives[tables.flush[index]] = ranks
+    return fronts, fives
+
+
+def _grouped(ranks: tuple[int, ...]) -> list[int]:
+    return sorted(ranks, key=lambda rank: (ranks.count(rank), rank), reverse=True)
+
+
+@cache
 def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
     offset = np.array(
         [[comb(12 - rank + i, i + 1) for rank in range(13)] for i in range(5)], np.int64
