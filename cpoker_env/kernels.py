@@ -1061,17 +1061,17 @@ def _independent_pool(chance, num_players):
 @njit(cache=True, nogil=True)
 def population_values_into(
     hands, starts, candidates, naturals, bank,
-    pool_masks, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
+    pool_masks, pool_bank, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
     tables, rules, values, surrender_values, declare_values, num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against those of a population that could sit there.
 
     For hand h the opponents are the first `max_opponents` population hands that share no card with
-    it, from a start that moves with h; each pairing is settled exactly (home runs aside, and the
+    it and sit on the other side of the bank, from a start that moves with h; each pairing is settled exactly (home runs aside, and the
     pool as two seats play it).
 
     hands (H, 13), starts (H + 1,), candidates (M, 3) strengths, naturals (H,) best pattern or -1,
-    bank (H,) 1, 0, -1; population: masks (P,) uint64, strengths (P, 3), status, naturals, keys (P,).
+    bank (H,) 1, 0, -1; population: masks (P,) uint64, bank (P,), strengths (P, 3), status, naturals, keys (P,).
     Fills values (M,), surrender_values, declare_values (H,) float32 and num_opponents (H,) int32.
     """
     size = pool_masks.shape[0]
@@ -1091,7 +1091,7 @@ def population_values_into(
             p = first + step
             if p >= size:
                 p -= size
-            if pool_masks[p] & mask == 0:
+            if pool_masks[p] & mask == 0 and pool_bank[p] == -bank[h]:
                 chosen[found] = p
                 found += 1
                 if found == max_opponents:

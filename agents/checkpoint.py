@@ -1,0 +1,130 @@
+"""Checkpoints: NAME.safetensors with the weights, NAME.json with everything else, hash included.
+
+Nothing is ever unpickled. Files are written to a temporary name and renamed; the JSON comes last, so
+a checkpoint without it is an unfinished one.
+"""
+
+import hashlib
+import importlib.resources
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from cpoker_env.errors import CheckpointError, RulesError
+from cpoker_env.rules import Rules
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A stored agent.
+
+    name: file name without ending. rules: what it was trained for. config: of its training.
+    weights: tensors by name. results: measurements as stored.
+    """
+
+    name: str
+    rules: Rules
+    config: dict[str, Any]
+    weights: dict[str, torch.Tensor]
+    results: list[dict[str, Any]]
+
+
+def save_checkpoint(
+    path: Path,
+    weights: Mapping[str, torch.Tensor],
+    rules: Rules,
+    config: Mapping[str, Any],
+    results: list[dict[str, Any]],
+) -> None:
+    """Write `path`.safetensors and `path`.json, each whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    blob = safetensors.torch.save({name: t.contiguous() for name, t in weights.items()})
+    write_bytes(path.with_name(path.name + ".safetensors"), blob)
+    record = {
+        "format": FORMAT,
+        "sha256": hashlib.sha256(blob).hexdigest(),
+        "rules": rules.to_dict(),
+        "config": dict(config),
+        "results": results,
+    }
+    text = json.dumps(record, indent=2) + "\n"
+    write_bytes(path.with_name(path.name + ".json"), text.encode())
+
+
+def load_checkpoint(name: str) -> Checkpoint:
+    """A checkpoint by path, without or with an ending, or by the name of one that ships.
+
+    Raises:
+        CheckpointError: Missing, unreadable, truncated, of another format, or weights that do not
+            match the stored hash.
+    """
+    path = _find(name)
+    try:
+        record = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
+        blob = path.with_name(path.name + ".safetensors").read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {name!r}: {error.strerror} ({error.filename}); give NAME for "
+            "NAME.safetensors and NAME.json"
+        ) from None
+    except ValueError as error:
+        raise CheckpointError(f"checkpoint {name!r}: its JSON is damaged ({error})") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        found = record.get("format") if isinstance(record, dict) else type(record).__name__
+        raise CheckpointError(f"checkpoint {name!r}: format {found!r}, this version reads {FORMAT}")
+    missing = [key for key in ("sha256", "rules", "config", "results") if key not in record]
+    if missing:
+        raise CheckpointError(f"checkpoint {name!r}: its JSON lacks {', '.join(missing)}")
+    if hashlib.sha256(blob).hexdigest() != record["sha256"]:
+        raise CheckpointError(
+            f"checkpoint {name!r}: the weights do not match the stored hash; copy both files again"
+        )
+    try:
+        weights = safetensors.torch.load(blob)
+        rules = Rules.from_dict(record["rules"])
+    except (SafetensorError, RulesError) as error:
+        raise CheckpointError(f"checkpoint {name!r}: {error}") from None
+    return Checkpoint(path.name, rules, record["config"], weights, record["results"])
+
+
+def shipped_names() -> list[str]:
+    """Names of the checkpoints that come with the package."""
+    folder = importlib.resources.files("cpoker_env.checkpoints")
+    return sorted(
+        entry.name.removesuffix(".json") for entry in folder.iterdir() if ".json" in entry.name
+    )
+
+
+def _find(name: str) -> Path:
+    bare = name.removesuffix(".safetensors").removesuffix(".json")
+    path = Path(bare)
+    if path.with_name(path.name + ".json").exists() if path.name else False:
+        return path
+    if bare in shipped_names():
+        return Path(str(importlib.resources.files("cpoker_env.checkpoints"))) / bare
+    shipped = ", ".join(shipped_names()) or "none"
+    raise CheckpointError(
+        f"checkpoint {name!r}: no {bare}.json there, and no such name ships (those: {shipped})"
+    )
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
