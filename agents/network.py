@@ -5,14 +5,12 @@ candidate costs a gather and the head. Everything else a seat knows (its 13 card
 bank) enters through the hand tower.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from cpoker_env.rules import F_WHEEL_SECOND_HIGH, NUM_PATTERNS, Rules
+from cpoker_env.rules import F_WHEEL_SECOND_HIGH, NUM_PATTERNS, PATTERNS, Rules
 from cpoker_env.tables import (
     CATEGORIES,
     CATEGORY_SIZES,
@@ -28,19 +26,8 @@ NUM_HAND_FEATURES = 52 + 13 + 4 + 1
 NUM_ROW_FEATURES = len(CATEGORIES) + 3 * 13 + 2
 
 
-class Values(NamedTuple):
-    """Expected units of the options of H hands with M candidates in all.
-
-    candidates: (M,) float32. surrender: (1,) float32. natural: (NUM_PATTERNS,) float32 by pattern.
-    """
-
-    candidates: torch.Tensor
-    surrender: torch.Tensor
-    natural: torch.Tensor
-
-
 class ValueNetwork(nn.Module):
-    """Expected units of candidate arrangements, of surrendering and of declaring.
+    """Expected units of candidate arrangements, of surrendering and of declaring a natural.
 
     Args:
         rules: Decide the order of the straights behind the row features.
@@ -50,6 +37,8 @@ class ValueNetwork(nn.Module):
     def __init__(self, rules: Rules, width: int = 64) -> None:
         super().__init__()
         fronts, fives = row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
+        self.front_features: torch.Tensor
+        self.five_features: torch.Tensor
         self.register_buffer("front_features", torch.from_numpy(fronts), persistent=False)
         self.register_buffer("five_features", torch.from_numpy(fives), persistent=False)
         self.hand_tower = _tower(NUM_HAND_FEATURES, width)
@@ -59,13 +48,22 @@ class ValueNetwork(nn.Module):
         self.head = nn.Sequential(
             nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
         )
-        self.surrender = nn.Parameter(torch.zeros(1))
-        self.natural = nn.Parameter(torch.zeros(NUM_PATTERNS))
+        price = float(-(rules.surrender_cost or 0))
+        pays = [
+            float(rules.natural_value(name)) if name in rules.naturals_in_play else 0.0
+            for name in PATTERNS
+        ]
+        self.surrender: torch.Tensor
+        self.natural: torch.Tensor
+        self.natural_weight: torch.Tensor
+        self.register_buffer("surrender", torch.tensor([price]))
+        self.register_buffer("natural", torch.tensor(pays))
+        self.register_buffer("natural_weight", torch.ones(NUM_PATTERNS))
 
     def forward(
         self, hand_features: torch.Tensor, hand_index: torch.Tensor, strengths: torch.Tensor
-    ) -> Values:
-        """Values of candidates.
+    ) -> torch.Tensor:
+        """Expected units (M,) float32 of showing candidates.
 
         Args:
             hand_features: (H, NUM_HAND_FEATURES) float32, see `hand_features`.
@@ -78,7 +76,34 @@ class ValueNetwork(nn.Module):
             + self.back_tower(self.five_features)[strengths[:, 2]]
         )
         hidden = self.hand_tower(hand_features)[hand_index] + rows
-        return Values(self.head(hidden).squeeze(1), self.surrender, self.natural)
+        return self.head(hidden).squeeze(1)
+
+
+    def fit_declarations(
+        self,
+        surrender: npt.NDArray[np.float32],
+        naturals: npt.NDArray[np.int64],
+        natural_values: npt.NDArray[np.float32],
+    ) -> None:
+        """Move the values of surrendering and declaring to what hands of a round would have won.
+
+        They depend on no arrangement, so least squares is a mean: of the round for the surrender,
+        and for each pattern, as some are rare, of all rounds with older ones counting less.
+
+        Args:
+            surrender: (H,) units each hand would win by surrendering.
+            naturals: (K,) patterns of the hands that hold one in play.
+            natural_values: (K,) units each of those would win by declaring it.
+        """
+        if len(surrender):
+            self.surrender[0] = float(surrender.mean(dtype=np.float64))
+        counts = np.bincount(naturals, minlength=NUM_PATTERNS)
+        sums = np.bincount(naturals, weights=natural_values, minlength=NUM_PATTERNS)
+        for pattern in np.flatnonzero(counts):
+            old = min(float(self.natural_weight[pattern]), 2.0 * counts[pattern])
+            total = old * float(self.natural[pattern]) + sums[pattern]
+            self.natural[pattern] = total / (old + counts[pattern])
+            self.natural_weight[pattern] = old + counts[pattern]
 
 
 def _tower(features: int, width: int) -> nn.Sequential:

@@ -20,7 +20,7 @@ CHUNK = 512
 
 
 class OptionValues(NamedTuple):
-    """Numpy side of `network.Values`: candidates (M,), surrender a float, natural by pattern."""
+    """Expected units: of showing candidates (M,), of surrendering, of declaring each pattern."""
 
     candidates: npt.NDArray[np.float32]
     surrender: float
@@ -81,7 +81,7 @@ class NeuralPolicy:
                 torch.from_numpy(options.strengths.astype(np.int64)),
             )
         return OptionValues(
-            found.candidates.numpy(), found.surrender.item(), found.natural.detach().numpy()
+            found.numpy(), self.network.surrender.item(), self.network.natural.numpy()
         )
 
 

@@ -13,6 +13,7 @@ two seats play it.
 """
 
 import json
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -66,9 +67,9 @@ class Config:
     """Rounds of hands the population keeps."""
     opponents: int = 200
     """Opponents each candidate is settled against, at most."""
-    candidates: int = 24
+    candidates: int = 16
     """Candidates of a hand that become lessons: half the best by the network, half at random."""
-    epochs: int = 3
+    epochs: int = 2
     """Passes over a round's lessons."""
     batch: int = 4096
     """Lessons in a gradient step."""
@@ -86,7 +87,7 @@ class Config:
     @property
     def num_rounds(self) -> int:
         """Rounds to play in all."""
-        return self.rounds if self.rounds is not None else {"quick": 24, "standard": 240}[self.preset]
+        return self.rounds if self.rounds is not None else {"quick": 20, "standard": 240}[self.preset]
 
     @property
     def folder(self) -> Path:
@@ -271,15 +272,17 @@ def _learn(
     network, optimizer = state.network, state.optimizer
     progress = state.round / max(config.num_rounds - 1, 1)
     for group in optimizer.param_groups:
-        group["lr"] = config.learning_rate * (0.05 + 0.95 * (1 + np.cos(np.pi * progress)) / 2)
+        group["lr"] = config.learning_rate * (0.525 + 0.475 * math.cos(math.pi * progress))
     features = torch.from_numpy(hand_features(hands, bank))
     strengths = torch.from_numpy(lessons.strengths)
     hand_index = torch.from_numpy(lessons.hand_index)
     targets = torch.from_numpy(lessons.targets)
-    surrender = torch.from_numpy(lessons.surrender[~np.isnan(lessons.surrender)])
     with_natural = lessons.naturals >= 0
-    naturals = torch.from_numpy(lessons.naturals[with_natural])
-    natural_values = torch.from_numpy(lessons.natural_values[with_natural])
+    network.fit_declarations(
+        lessons.surrender[~np.isnan(lessons.surrender)],
+        lessons.naturals[with_natural],
+        lessons.natural_values[with_natural],
+    )
     losses: list[float] = []
     for _ in range(config.epochs):
         losses = []
@@ -288,16 +291,9 @@ def _learn(
             batch = order[at : at + config.batch]
             used, local = torch.unique(hand_index[batch], return_inverse=True)
             found = network(features[used], local, strengths[batch])
-            loss = torch.nn.functional.mse_loss(found.candidates, targets[batch])
-            whole = loss + torch.nn.functional.mse_loss(
-                found.surrender.expand_as(surrender), surrender
-            )
-            if len(naturals):
-                whole = whole + torch.nn.functional.mse_loss(
-                    found.natural[naturals], natural_values
-                )
+            loss = torch.nn.functional.mse_loss(found, targets[batch])
             optimizer.zero_grad(set_to_none=True)
-            whole.backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             losses.append(loss.item())
     mean = float(np.mean(losses))
