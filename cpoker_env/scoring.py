@@ -222,7 +222,7 @@ def account(
     )  # fmt: skip
     statuses = tuple(STATUSES[status] for status in settled.status[deal])
     names = tuple(None if n < 0 else PATTERNS[n] for n in settled.naturals[deal])
-    told = _Account(arrangements, settled.strengths[deal], names, rules)
+    told = _Account(arrangements, settled.strengths[deal], names, statuses, rules)
     pairwise = tuple(
         told.pairing(a, b, [int(part) for part in parts[a, b]])
         for a in range(num_seats)
@@ -324,6 +324,7 @@ class _Account:
     arrangements: tuple[Arrangement, ...]
     strengths: npt.NDArray[np.int16]
     naturals: tuple[str | None, ...]
+    statuses: tuple[str, ...]
     rules: Rules
 
     def row(self, seat: int, row: int) -> str:
@@ -335,12 +336,18 @@ class _Account:
 
     def explain(self, pairing: Pairing) -> tuple[str, tuple[str, ...]]:
         a, b, parts = pairing.a, pairing.b, pairing._parts
-        winner, loser, sign = (a, b, 1) if pairing.units >= 0 else (b, a, -1)
+        a_wins = pairing.units > 0 or (pairing.units == 0 and not self._owes(a, b))
+        winner, loser, sign = (a, b, 1) if a_wins else (b, a, -1)
         if pairing.kind == "rows":
             return self._rows(a, b, parts)
         if pairing.kind == "foul":
             return self._foul(winner, loser, sign, parts)
         return self._price(pairing.kind, a, b, winner, loser, abs(pairing.units)), ()
+
+    def _owes(self, a: int, b: int) -> bool:
+        """Whether seat a is the one that pays b, were the price not 0."""
+        order = ("surrender", "foul", "normal", "natural")
+        return order.index(self.statuses[a]) < order.index(self.statuses[b])
 
     def _rows(self, a: int, b: int, parts: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
         results = parts[kernels.PART_ROW0 : kernels.PART_ROW2 + 1]
