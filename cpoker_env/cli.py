@@ -6,9 +6,12 @@ Commands and what they need load when they are used, so that `cpoker score` neve
 import importlib
 import os
 import sys
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
-from cpoker_env.errors import CPokerError
+from cpoker_env.errors import CPokerError, RulesError
+from cpoker_env.rules import PRESETS, Rules
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("cpoker_env.cli_score", "who owes whom in a showdown, and why"),
@@ -32,12 +35,17 @@ def main(argv: list[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         print(f"error: {words[0]!r}: the commands are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    import tyro  # slow to import, and the overview does without
-
-    module: Any = importlib.import_module(COMMANDS[words[0]][0])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # suit symbols on a plain terminal
     try:
+        import tyro  # slow to import, and the overview does without
+
+        module: Any = importlib.import_module(COMMANDS[words[0]][0])
         config = tyro.cli(module.Config, prog=f"cpoker {words[0]}", args=words[1:])
-        return int(module.main(config) or 0)
+        status = int(module.main(config) or 0)
+        sys.stdout.flush()
+        return status
     except SystemExit as end:
         return int(end.code or 0)
     except CPokerError as error:
@@ -49,6 +57,28 @@ def main(argv: list[str] | None = None) -> int:
         # Point stdout elsewhere so that the interpreter's own flush at exit stays quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def read_rules(name: str) -> Rules:
+    """Rules of a preset's name, or of a JSON file of options.
+
+    Raises:
+        RulesError: Neither, or a file that does not hold valid rules.
+    """
+    if name in PRESETS or not (name.endswith(".json") or os.path.isfile(name)):
+        return Rules.preset(name)
+    try:
+        return Rules.from_json(Path(name).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise RulesError(f"{name}: {error.strerror}; give a preset or a JSON file") from None
+    except RulesError as error:
+        raise RulesError(f"{name}: {error}") from None
+    except (RecursionError, ValueError) as error:
+        raise RulesError(f"{name}: not rules in JSON ({error})") from None
 
 
 def _print_overview() -> None:

@@ -2,9 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,13 +11,16 @@ import tyro
 
 from cpoker_env.arrangements import Arrangement, arrangement_of
 from cpoker_env.cards import HAND_SIZE, Card, format_cards, parse_hand
-from cpoker_env.errors import CPokerError, PolicyError
-from cpoker_env.policy import check_actions, decisions_for, make_policy
-from cpoker_env.rules import PATTERNS, Rules
-from cpoker_env.scoring import DECLARE, SURRENDER
+from cpoker_env.cli import read_rules
+from cpoker_env.errors import ConfigError, CPokerError, PolicyError
+from cpoker_env.policy import DecisionBatch, check_actions, decisions_for, make_policy
+from cpoker_env.rules import PATTERNS
+from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, check_num_seats
 
-CHUNK = 256
-"""Lines read before an answer; a terminal is answered line by line."""
+CHUNK = 512
+"""Lines answered at once, at most; a slow pipe is answered as its lines come."""
+LONGEST_LINE = 4096
+"""Bytes of a line that are kept; a hand takes 38."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Config:
     agent: str = "balanced"
     """Policy by name, or checkpoint:PATH-OR-NAME."""
     rules: str = "mandarin"
-    """Preset of house rules."""
+    """Preset of house rules, or a JSON file of options."""
     players: int = 2
     """Seats at the table, 2-4."""
     top: int = 0
@@ -45,54 +47,77 @@ def main(config: Config) -> int:
     """Answer every hand; 1 if any line was bad.
 
     Raises:
+        ConfigError, ShowdownError: A setting out of range.
         PolicyError, RulesError, CheckpointError: The agent cannot be made.
     """
-    policy = make_policy(config.agent, Rules.preset(config.rules), config.players)
+    if config.top < 0:
+        raise ConfigError(f"top {config.top}: give 0 or more")
+    if not 0 <= config.seed < 2**64:
+        raise ConfigError(f"seed {config.seed}: give 0..2**64 - 1")
+    rules = read_rules(config.rules)
+    check_num_seats(config.players, rules)
+    policy = make_policy(config.agent, rules, config.players)
     if config.top and not hasattr(policy, "candidates"):
         raise PolicyError(f"agent {config.agent!r} does not value options: leave out --top")
     rng = np.random.default_rng(config.seed)
-    size = CHUNK if config.hands or not sys.stdin.isatty() else 1
-    status = 0
-    for chunk in _chunks(_lines(config.hands), size):
+    status = answered = 0
+    source = "hand" if config.hands else "line"
+    for chunk in _chunks(config.hands):
         hands: list[list[Card]] = []
         for number, line in chunk:
             try:
                 hands.append(parse_hand(line))
             except CPokerError as error:
                 status = 1
-                print(f"line {number}: {error}", file=sys.stderr)
+                print(f"{source} {number}: {error}", file=sys.stderr)
         if hands:
-            _answer(hands, policy, config, rng)
+            batch = decisions_for(np.array(hands), rules, config.players, seed=config.seed)
+            # Streams are named by the hand's place, so they must not begin again at each chunk.
+            _answer(
+                replace(batch, indices=batch.indices + np.uint64(answered)), policy, config, rng
+            )
+            answered += len(hands)
         sys.stdout.flush()
     return status
 
 
-def _lines(hands: tuple[str, ...]) -> Iterable[tuple[int, str]]:
+def _chunks(hands: tuple[str, ...]) -> Iterator[list[tuple[int, str]]]:
+    """Numbered lines that hold something, some at a time."""
     if len(hands) == HAND_SIZE and all(len(word.split()) == 1 for word in hands):
         hands = (" ".join(hands),)
-    given: Iterable[str] = hands or sys.stdin
-    for number, line in enumerate(given, start=1):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            yield number, text
+    number = 0
+    for lines in [list(hands)] if hands else _read_stdin():
+        for start in range(0, len(lines), CHUNK):
+            texts = [line.strip() for line in lines[start : start + CHUNK]]
+            numbered = list(enumerate(texts, start=number + 1))
+            number += len(texts)
+            yield [(n, text) for n, text in numbered if text and not text.startswith("#")]
 
 
-def _chunks(lines: Iterable[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
-    rest = iter(lines)
-    while chunk := list(islice(rest, size)):
-        yield chunk
+def _read_stdin() -> Iterator[list[str]]:
+    """Whole lines as they arrive, in constant memory."""
+    source = getattr(sys.stdin, "buffer", None)
+    if source is None:
+        yield list(sys.stdin)
+        return
+    rest = b""
+    while data := source.read1(1 << 15):
+        *whole, rest = (rest + data).split(b"\n")
+        rest = rest[:LONGEST_LINE]
+        yield [line.decode("utf-8", "replace") for line in whole]
+    yield [rest.decode("utf-8", "replace")]
 
 
-def _answer(
-    hands: list[list[Card]], policy: Any, config: Config, rng: np.random.Generator
-) -> None:
-    rules = Rules.preset(config.rules)
-    batch = decisions_for(np.array(hands), rules, config.players, seed=config.seed)
+def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Generator) -> None:
     actions = check_actions(policy.act(batch, rng), batch, config.agent)
-    listed = policy.candidates(batch, config.top) if config.top else [[]] * len(hands)
+    listed = policy.candidates(batch, config.top) if config.top else [[]] * len(batch)
     for h, hand in enumerate(batch.hands.tolist()):
         arrangement = arrangement_of(hand, actions.rows[h].tolist())
         declaration = int(actions.declarations[h])
+        if (declaration == DECLARE and batch.naturals[h] < 0) or (
+            declaration == SURRENDER and not batch.can_surrender[h]
+        ):
+            declaration = SHOW
         natural = PATTERNS[batch.naturals[h]] if declaration == DECLARE else None
         if config.json:
             print(json.dumps(_record(hand, arrangement, declaration, natural, listed[h])))
@@ -116,6 +141,7 @@ def _record(
     record: dict[str, Any] = {
         "hand": format_cards(hand),
         "action": ("show", "surrender", "declare")[declaration],
+        "declaration": natural,
         "front": format_cards(arrangement.front),
         "middle": format_cards(arrangement.middle),
         "back": format_cards(arrangement.back),
@@ -129,5 +155,3 @@ def _record(
             for label, rows, units in options
         ]
     return record
-
-

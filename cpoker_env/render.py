@@ -34,19 +34,19 @@ def units_text(units: Units) -> str:
     return f"{units:+d}" if isinstance(units, int) else _signed_fraction(units)
 
 
-def hand_text(hand: Sequence[Card], *, colour: bool = True) -> str:
+def hand_text(hand: Sequence[Card], *, colour: bool = True, width: int = WIDTH) -> str:
     """A hand before the showdown, highest first and by suit."""
     cards = sorted(hand, reverse=True)
     by_suit = (
         cards_markup(card for card in cards if suit_of(card) == suit) for suit in (3, 2, 1, 0)
     )
     lines = [cards_markup(cards), "by suit:  " + "   ".join(group for group in by_suit if group)]
-    return _print(lines, colour)
+    return _print(lines, colour, width)
 
 
-def showdown_text(showdown: Showdown, *, colour: bool = True) -> str:
+def showdown_text(showdown: Showdown, *, colour: bool = True, width: int = WIDTH) -> str:
     """A settled deal: every seat's rows and units, then each pairing with its reasons."""
-    table = RichTable(title=f"{showdown.rules.name} rules", title_justify="left", box=None)
+    table = RichTable(title=f"{escape(showdown.rules.name)} rules", title_justify="left", box=None)
     table.add_column("seat", style="bold", no_wrap=True)
     for name in ROW_NAMES:
         table.add_column(name, no_wrap=True)
@@ -59,7 +59,7 @@ def showdown_text(showdown: Showdown, *, colour: bool = True) -> str:
         lines.append(escape(pairing.summary))
         lines += [f"[dim]    {escape(reason)}[/]" for reason in pairing.reasons]
     lines += [escape(line) for line in showdown.pool]
-    return _print(lines, colour)
+    return _print(lines, colour, width)
 
 
 def _seat_cells(showdown: Showdown, seat: int, status: str) -> list[str]:
@@ -97,10 +97,10 @@ def _signed_fraction(units: Fraction) -> str:
     return f"{'+' if units > 0 else '-'}{abs(units)}"
 
 
-def _print(lines: Sequence[RichTable | str], colour: bool) -> str:
+def _print(lines: Sequence[RichTable | str], colour: bool, width: int) -> str:
     out = StringIO()
     console = Console(
-        file=out, width=WIDTH, force_terminal=colour, no_color=not colour,
+        file=out, width=width, force_terminal=colour, no_color=not colour,
         color_system="standard" if colour else None, highlight=False,
     )  # fmt: skip
     for line in lines:

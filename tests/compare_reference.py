@@ -18,8 +18,9 @@ import numpy as np
 import reference
 
 from cpoker_env import kernels
-from cpoker_env.arrangements import arrangement_of
+from cpoker_env.arrangements import arrangement_of, frontier
 from cpoker_env.cards import format_card
+from cpoker_env.naturals import natural_bits
 from cpoker_env.rules import (
     FOUL_ROYALTIES,
     HOMERUN_COUNTS,
@@ -32,7 +33,6 @@ from cpoker_env.rules import (
     Rules,
 )
 from cpoker_env.scoring import DECLARE, STATUSES, SURRENDER, account, settle_deals
-from cpoker_env.naturals import natural_bits
 from cpoker_env.tables import tables_for
 
 DEALS_PER_RULES = 100
@@ -77,6 +77,8 @@ def random_rules(rng: np.random.Generator, num_seats: int) -> Rules:
         "order_ties": str(rng.choice(["strict", "back_middle_ok", "all_ok"])),
         "front_middle_prefix": str(rng.choice(["longer_wins", "equal"])),
     }
+    if rng.random() < 0.1:
+        return Rules.preset(preset)
     options = {name: value for name, value in drawn.items() if rng.random() < 0.6}
     if options.get("scoop") == "extra":
         options["scoop_extra"] = drawn["scoop_extra"]
@@ -166,6 +168,14 @@ def _strong(rng: np.random.Generator) -> list[int]:
     return cards
 
 
+def _giant(rng: np.random.Generator) -> list[int]:
+    """Trips and two strong fives, which beat ordinary hands in all rows."""
+    ranks = [int(rank) for rank in rng.permutation(np.arange(6, 13))[:4]]
+    counts = (3, 4, 4, 2) if rng.random() < 0.5 else (3, 3, 3, 4)
+    return [4 * rank + int(s) for rank, n in zip(ranks, counts, strict=True)
+            for s in rng.permutation(4)[:n]]  # fmt: skip
+
+
 _RIGGED = (
     _dragon,
     _one_colour,
@@ -183,11 +193,14 @@ def random_hands(rng: np.random.Generator, num_seats: int) -> list[list[int]]:
     """Hands of one deal; a seat whose rigged cards clash with an earlier seat's is topped up."""
     deck: list[int] = [int(card) for card in rng.permutation(52)]
     hands: list[list[int]] = []
-    for _ in range(num_seats):
+    giant = int(rng.integers(num_seats)) if rng.random() < 0.15 else -1
+    for seat in range(num_seats):
         wish: list[int] = []
-        if rng.random() < 0.5:
+        if seat == giant:
+            wish = _giant(rng)
+        elif giant < 0 and rng.random() < 0.5:
             wish = _RIGGED[int(rng.integers(len(_RIGGED)))](rng)
-        if hands and rng.random() < 0.15:
+        if hands and giant < 0 and rng.random() < 0.15:
             wish = [4 * (card >> 2) + int(rng.integers(4)) for card in hands[-1]]
         hand = [card for card in dict.fromkeys(wish) if card in deck][:13]
         deck = [card for card in deck if card not in hand]
@@ -198,17 +211,27 @@ def random_hands(rng: np.random.Generator, num_seats: int) -> list[list[int]]:
 
 
 def lay_rows(hands: np.ndarray, rules: Rules, rng: np.random.Generator) -> np.ndarray:
-    """(M, 13) int8 rows: greedy, uniformly legal, or any split, at random."""
+    """(M, 13) int8 rows: greedy, uniformly legal, from the frontier, nearly legal, or any split."""
     size = len(hands)
     tables = tables_for(rules)
-    laid = np.empty((3, size, 13), np.int8)
+    laid = np.empty((5, size, 13), np.int8)
     kernels.greedy_into(hands, tables, rules.packed, laid[0])
     kernels.uniform_into(
         hands, rng.integers(2**63, size=size).astype(np.uint64), np.zeros(size, np.uint64),
         np.ones(size, np.int64), tables, rules.packed, laid[1],
     )  # fmt: skip
     laid[2] = rng.permuted(np.tile(np.repeat([0, 1, 2], [3, 5, 5]), (size, 1)), axis=1)
-    return laid[rng.choice(3, size=size, p=(0.5, 0.25, 0.25)), np.arange(size)]
+    best = frontier(hands, rules)
+    laid[3] = best.rows[rng.integers(best.starts[:-1], best.starts[1:])]
+    laid[4] = laid[3]
+    for rows in laid[4]:
+        if rng.random() < 0.5:  # middle and back change places
+            rows[:] = np.array([0, 2, 1])[rows]
+        else:  # two cards change places
+            one, other = rng.permutation(13)[:2]
+            rows[one], rows[other] = rows[other], rows[one]
+    chosen = rng.choice(5, size=size, p=(0.3, 0.15, 0.2, 0.25, 0.1))
+    return laid[chosen, np.arange(size)]
 
 
 # ---------------------------------------------------------------- comparing
@@ -218,13 +241,16 @@ def compare(num_deals: int, seed: int, progress: bool = False) -> dict[str, Coun
     """Settle `num_deals` random showdowns twice.
 
     Returns:
-        Counts by "status", "kind" and "topology".
+        Counts of seats by "status", pairings by "kind", showdowns by "topology" and by "extra"
+        ("home run", "front tie", ...), and of "rules" drawn, by preset or changed.
 
     Raises:
         DisagreementError: With the showdown that reproduces it.
     """
     rng = np.random.default_rng(seed)
-    counts: dict[str, Counter[str]] = {k: Counter() for k in ("status", "kind", "topology")}
+    counts: dict[str, Counter[str]] = {
+        k: Counter() for k in ("status", "kind", "topology", "extra", "rules")
+    }
     done = 0
     while done < num_deals:
         size = min(DEALS_PER_RULES, num_deals - done)
@@ -300,6 +326,18 @@ def _compare_batch(
         counts["status"].update(expected["status"])
         counts["kind"].update(pairing["kind"] for pairing in expected["pairwise"])
         counts["topology"][rules.topology] += 1
+        _count_extras(seats, options, counts["extra"])
+    counts["rules"]["preset" if rules.name in PRESETS else "changed"] += 1
+
+
+def _count_extras(
+    seats: list[dict[str, Any]], options: dict[str, Any], counts: "Counter[str]"
+) -> None:
+    table = [reference._read_seat(place, seat, options) for place, seat in enumerate(seats)]
+    counts["home run"] += any(reference._makes_homerun(seat, table, options) for seat in table)
+    for row in range(3):
+        ranks = [seat.ranks[row] for seat in table if seat.status == "normal"]
+        counts[("front tie", "middle tie", "back tie")[row]] += len(set(ranks)) < len(ranks)
 
 
 def main() -> int:

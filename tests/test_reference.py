@@ -16,6 +16,10 @@ def test_engine_equals_reference_on_random_showdowns():
     assert set(counts["status"]) == set(STATUSES)
     assert set(counts["kind"]) == set(KINDS)
     assert set(counts["topology"]) == {"all_pairs", "banker", "pool"}
+    assert set(counts["rules"]) == {"preset", "changed"}
+    assert counts["extra"]["home run"] >= 50
+    assert min(counts["extra"][f"{row} tie"] for row in ("front", "middle", "back")) >= 10
+    assert sum(counts["topology"].values()) == 40_000
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -32,6 +36,7 @@ def test_presets_equal_the_reference_reading(name):
         for options in (ours, theirs):
             for option in ("natural_values", "natural_order", "natural_tiebreak"):
                 options.pop(option)
+    assert ours.keys() == theirs.keys()
     assert {k: list(v) if isinstance(v, tuple) else v for k, v in theirs.items()} == ours
 
 
@@ -43,7 +48,7 @@ def test_natural_detection_equals_brute_force(quads, trips):
     )
     rng = np.random.default_rng(7)
     seen = set()
-    for _ in range(1200):
+    for _ in range(400):
         for hand in compare_reference.random_hands(rng, 2):
             cards = [format_card(card) for card in hand]
             expected = reference.natural_patterns(cards, rules.to_dict())

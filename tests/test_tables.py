@@ -1,19 +1,21 @@
 """Strengths over the whole space of rows, against a public evaluator and plain Python."""
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import phevaluator
+import pytest
 import reference
 
 from cpoker_env.cards import format_card, parse_cards
 from cpoker_env.rules import Rules
-from cpoker_env.tables import CATEGORY_SIZES, category_of, tables_for
+from cpoker_env.tables import CATEGORY_SIZES, category_of, front_category_of, tables_for
 
 BASIC = Rules.preset("basic")
 FIVE_CARD_COUNTS = (1302540, 1098240, 123552, 54912, 10200, 5108, 3744, 624, 40)
 FRONT_COUNTS = (18304, 3744, 52)
+ROYAL = {51, 47, 43, 39, 35}
 
 
 def five_strengths(cards, rules=BASIC):
@@ -55,7 +57,7 @@ def test_all_five_card_rows_have_the_public_order_and_counts():
 
 def test_random_rows_rank_as_the_public_evaluator():
     rng = np.random.default_rng(3)
-    cards = np.sort(rng.permuted(np.tile(np.arange(52), (50_000, 1)), axis=1)[:, :5])[:, ::-1]
+    cards = np.sort(rng.permuted(np.tile(np.arange(52), (100_000, 1)), axis=1)[:, :5])[:, ::-1]
     public = np.array([phevaluator.evaluate_cards(*text(row)) for row in cards])
     assert (7462 - public == five_strengths(cards)).all()
 
@@ -69,9 +71,43 @@ def test_all_fronts_have_the_plain_order_and_counts():
     ladder = {key: place for place, key in enumerate(sorted(set(keys)))}
     assert len(ladder) == 455
     assert [ladder[key] for key in keys] == strengths.tolist()
-    assert tuple(Counter(key[0] for key in keys).values()) != ()
-    sizes = [int((strengths < 286).sum()), int(((strengths >= 286) & (strengths < 442)).sum())]
-    assert (*sizes, 22_100 - sum(sizes)) == FRONT_COUNTS
+    counts = Counter(front_category_of(int(strength)) for strength in strengths)
+    # high card, pair, trips
+    assert [counts[category] for category in (0, 1, 3)] == list(FRONT_COUNTS)
+    assert sum(counts.values()) == 22_100
+
+
+@pytest.mark.parametrize("order_ties", ["strict", "all_ok"])
+@pytest.mark.parametrize("prefix", ["longer_wins", "equal"])
+@pytest.mark.parametrize("wheel", ["low", "second_high"])
+def test_front_and_middle_are_in_order_as_the_reference_says(order_ties, prefix, wheel):
+    rules = Rules.preset("basic", order_ties=order_ties, front_middle_prefix=prefix, wheel=wheel)
+    options = rules.to_dict()
+    tables = tables_for(rules)
+    # A royal flush beats every middle below, so that only front and middle decide.
+    back = ["As", "Ks", "Qs", "Js", "Ts"]
+    rng = np.random.default_rng(4)
+    both = set()
+    fronts = [
+        [4 * rank + suit for suit, rank in enumerate(ranks)]
+        for ranks in combinations_with_replacement(range(12, -1, -1), 3)
+    ]
+    assert len(fronts) == 455
+    for front in fronts:
+        rest = [card for card in range(52) if card not in front and card not in ROYAL]
+        for draw in range(6):
+            middle = rng.permutation(rest)[:5]
+            if draw % 2:  # the front's own ranks again, as many as there are
+                like = [card for card in rest if card >> 2 in {c >> 2 for c in front}]
+                again = [card for card in like if rng.random() < 0.5]
+                middle = np.array([*again, *rng.permutation(sorted({*rest} - {*again}))])[:5]
+            middle = np.sort(middle)[::-1]
+            is_foul = reference.is_foul(text(front), text(middle), back, options)
+            strength = five_strengths(middle[None], rules)[0]
+            place = tables.front[sum(tables.offset[i, c >> 2] for i, c in enumerate(front))]
+            assert (strength < tables.min_middle[place]) == is_foul, (text(front), text(middle))
+            both.add(is_foul)
+    assert both == {True, False}
 
 
 def test_wheel_moves_under_the_ace_high_straight():
