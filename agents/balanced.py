@@ -87,7 +87,10 @@ class Balanced:
         bank = batch.bank[options.hand_index]
         for side in np.unique(bank):
             values[bank == side] = _table_values(
-                options.strengths[bank == side], self.tables[int(side)], self.num_players, self.rules
+                options.strengths[bank == side],
+                self.tables[int(side)],
+                self.num_players,
+                self.rules,
             )
         return values
 
@@ -97,9 +100,7 @@ def make_balanced(rules: Rules, num_players: int = 2) -> Balanced:
     return Balanced(rules, num_players, _build(rules, num_players))
 
 
-def best_of(
-    options: Frontier, values: npt.NDArray[np.floating]
-) -> npt.NDArray[np.int64]:
+def best_of(options: Frontier, values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     """(H,) index of each hand's most valuable arrangement, the first of equals."""
     starts = options.starts[:-1]
     highest = np.maximum.reduceat(values, starts)
@@ -132,9 +133,7 @@ def _build(rules: Rules, num_players: int) -> dict[int, RowTables]:
     raise AssertionError("NUM_ROUNDS is at least 1")
 
 
-def _row_tables(
-    counts: list[npt.NDArray[np.float64]], side: int, rules: Rules
-) -> RowTables:
+def _row_tables(counts: list[npt.NDArray[np.floating]], side: int, rules: Rules) -> RowTables:
     tables = RowTables(*(tuple(np.empty(size) for size in _SIZES) for _ in range(3)))
     for row in range(3):
         kernels.row_values_into(

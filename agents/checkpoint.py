@@ -1,7 +1,7 @@
 """Checkpoints: NAME.safetensors with the weights, NAME.json with everything else, hash included.
 
-Nothing is ever unpickled. Files are written to a temporary name and renamed; the JSON comes last, so
-a checkpoint without it is an unfinished one.
+Nothing is ever unpickled. Files are written to a temporary name and renamed; the JSON comes last,
+so a checkpoint without it is an unfinished one.
 """
 
 import hashlib

@@ -76,8 +76,8 @@ class ValueNetwork(nn.Module):
             + self.back_tower(self.five_features)[strengths[:, 2]]
         )
         hidden = self.hand_tower(hand_features)[hand_index] + rows
-        return self.head(hidden).squeeze(1)
-
+        units: torch.Tensor = self.head(hidden).squeeze(1)
+        return units
 
     def fit_declarations(
         self,

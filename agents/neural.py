@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-
 from cpoker_env.agents.balanced import best_of
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.network import ValueNetwork, hand_features
+
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
@@ -36,9 +36,7 @@ class NeuralPolicy:
 
     def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
         """Actions for B decisions."""
-        actions = Actions(
-            np.full(len(batch), SHOW, np.int8), np.empty((len(batch), 13), np.int8)
-        )
+        actions = Actions(np.full(len(batch), SHOW, np.int8), np.empty((len(batch), 13), np.int8))
         for start in range(0, len(batch), CHUNK):
             part = slice(start, start + CHUNK)
             options = frontier(batch.hands[part], self.rules)

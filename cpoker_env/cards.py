@@ -10,7 +10,7 @@ suit    0 = clubs, 1 = diamonds, 2 = hearts, 3 = spades
 so 0 is ``2c``, 1 is ``2d``, 4 is ``3c`` and 51 is ``As``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from cpoker_env.errors import CardError
@@ -71,11 +71,7 @@ def parse_cards(text: str | Iterable[str]) -> list[Card]:
     Raises:
         CardError: A text that is no card, or the same card twice.
     """
-    words: Sequence[str]
-    if isinstance(text, str):
-        words = text.replace(",", " ").split()
-    else:
-        words = list(text)
+    words = text.replace(",", " ").split() if isinstance(text, str) else list(text)
     cards = [parse_card(word) for word in words]
     for position, card in enumerate(cards):
         if card in cards[:position]:

@@ -1,18 +1,18 @@
 """`ChinesePoker-v0`: one deal, one decision, one showdown."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from cpoker_env.arrangements import IntArray, check_hands
+from cpoker_env.arrangements import IntArray, check_hands, evaluate
 from cpoker_env.cards import Card, parse_hand
 from cpoker_env.errors import ActionError, CardError, PolicyError
 from cpoker_env.policy import Actions, Policy, make_policy
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, STATUSES, Settled, Showdown
+from cpoker_env.scoring import DECLARE, SHOW, STATUSES, SURRENDER, Settled, Showdown
 from cpoker_env.spaces import action_mask, action_space, observation_space, observe
 from cpoker_env.table import Deals, Table
 
@@ -38,8 +38,7 @@ def seat_opponents(opponents: OpponentsLike, rules: Rules, num_players: int) -> 
         given = list(opponents)
         if len(given) != num_players - 1:
             raise PolicyError(
-                f"{len(given)} opponents for {num_players} players: "
-                f"give one, or {num_players - 1}"
+                f"{len(given)} opponents for {num_players} players: give one, or {num_players - 1}"
             )
     made: dict[str, Policy] = {}
     seated: list[Policy] = []
@@ -69,7 +68,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     | key | space | meaning |
     |---|---|---|
     | `declaration` | `Discrete(3)` | 0 show the rows, 1 surrender, 2 declare the best natural |
-    | `placement` | `MultiDiscrete([3] * 13)` | row of the i-th card of `cards`: 0 front, 1 middle, 2 back |
+    | `placement` | `MultiDiscrete([3] * 13)` | row of the i-th card: 0 front, 1 middle, 2 back |
 
     Rows of the wrong size or out of order are a foul. A declaration that is not available shows
     the rows as placed. `info["invalid_action"]` says why; with `strict=True` both raise
@@ -82,8 +81,10 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     |---|---|---|---|---|
     | `cards` | (13,) | int8 | 0..51 | own cards, 4 * rank + suit, highest first |
     | `hand` | (52,) | int8 | 0..1 | the same as one bit a card |
-    | `naturals` | (10,) | int8 | 0..1 | natural patterns held, in the order of `cpoker_env.rules.PATTERNS` |
-    | `bank` | (num_players,) | int8 | 0..1 | one-hot seat of the bank, counted from the learner; only with `topology="banker"` |
+    | `naturals` | (10,) | int8 | 0..1 | patterns held, in the order of `rules.PATTERNS` |
+    | `bank` | (num_players,) | int8 | 0..1 | seat of the bank, one-hot, the learner first |
+
+    `bank` is there only with `topology="banker"`.
 
     ## Rewards
     Units won by the learner's seat under the rules, a float; the units of all seats sum to 0.
@@ -115,7 +116,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     * v0: initial version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -191,7 +192,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             return None
         return self.table.showdown(self._deals, *self._outcome, 0)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The table as text in mode "ansi": the hand, or after the step who pays whom and why."""
         if self.render_mode is None:
             gym.logger.warn("render() without a render_mode: make the environment with one")
@@ -266,9 +267,8 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     def _refuse(self, declaration: int, rows: npt.NDArray[np.int8], deals: Deals) -> None:
         reason = self._unavailable(declaration)
         if not reason and declaration == SHOW:
-            actions = Actions(np.zeros((1, 1), np.int8), rows[None, None])
-            alone = Deals(*(part[:, :1] if part.ndim > 1 else part for part in vars(deals).values()))
-            if self.table.score(alone, actions).status[0, 0]:
+            _, is_legal = evaluate(deals.hands[:, 0], rows[None], self.rules)
+            if not is_legal[0]:
                 reason = "the rows are a foul: sizes 3, 5, 5, each stronger than the one before"
         if reason:
             raise ActionError(reason)
@@ -316,5 +316,3 @@ def _read_hand(hand: str | Sequence[str] | Sequence[Card] | IntArray) -> list[Ca
     if isinstance(hand, str) or any(isinstance(card, str) for card in hand):
         return parse_hand(hand)  # type: ignore[arg-type]
     return [int(card) for card in check_hands(np.asarray([hand]))[0]]
-
-

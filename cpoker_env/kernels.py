@@ -322,7 +322,7 @@ def best_pattern(bits, rules):
 
 @njit(cache=True, nogil=True)
 def naturals_into(hands, tables, rules, bits, best):
-    """Patterns held (M,) int16 and the best one in play (M,) int8, -1 for none, of hands (M, 13)."""
+    """Patterns held (M,) int16 and the best in play (M,) int8, -1 for none, of hands (M, 13)."""
     for m in range(hands.shape[0]):
         bits[m] = natural_bits(hands[m], tables, rules)
         best[m] = best_pattern(bits[m], rules)
@@ -1067,11 +1067,12 @@ def population_values_into(
     """Exact mean units of every option of hands against those of a population that could sit there.
 
     For hand h the opponents are the first `max_opponents` population hands that share no card with
-    it and sit on the other side of the bank, from a start that moves with h; each pairing is settled exactly (home runs aside, and the
-    pool as two seats play it).
+    it and sit on the other side of the bank, from a start that moves with h; each pairing is
+    settled exactly (home runs aside, and the pool as two seats play it).
 
     hands (H, 13), starts (H + 1,), candidates (M, 3) strengths, naturals (H,) best pattern or -1,
-    bank (H,) 1, 0, -1; population: masks (P,) uint64, bank (P,), strengths (P, 3), status, naturals, keys (P,).
+    bank (H,) 1, 0, -1; population: masks (P,) uint64, bank (P,), strengths (P, 3), status,
+    naturals, keys (P,).
     Fills values (M,), surrender_values, declare_values (H,) float32 and num_opponents (H,) int32.
     """
     size = pool_masks.shape[0]

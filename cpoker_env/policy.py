@@ -191,6 +191,6 @@ def make_policy(
         options["argument"] = argument
     read = rules if isinstance(rules, Rules) else Rules.preset(rules)
     try:
-        return factory(rules=read, num_players=num_players, **options)  # type: ignore[operator,no-any-return]
+        return factory(rules=read, num_players=num_players, **options)
     except TypeError as error:
         raise PolicyError(f"policy {name!r}: {error}") from None

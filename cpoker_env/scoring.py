@@ -19,8 +19,8 @@ from cpoker_env.arrangements import (
     arrangement_of,
     describe_row,
     parse_arrangement,
-    royalty_title,
     rows_of,
+    royalty_title,
 )
 from cpoker_env.cards import Card, format_card, format_cards, parse_hand
 from cpoker_env.errors import ArrangementError, CardError, DeclarationError, ShowdownError

@@ -30,7 +30,7 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
 
     | key | shape | type | range | meaning |
     |---|---|---|---|---|
-    | `stacks` | (num_players,) | float32 | -1e6..1e6 | stacks in units, the learner's first, clipped to the range |
+    | `stacks` | (num_players,) | float32 | -1e6..1e6 | units, the learner's first, clipped |
 
     ## Rewards
     Change of the learner's stack in units, a float: the units won, or less where `money_policy`
@@ -152,7 +152,7 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         """The readable account of the deal just played, None before the first."""
         return super().showdown or self._last_showdown
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """In mode "ansi": the deal just played, the stacks, and the hand to play next."""
         told = super().render()
         if told is None or self._last_showdown is None:

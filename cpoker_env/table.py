@@ -57,9 +57,7 @@ class Table:
         self.rules = rules
         self.num_players = num_players
 
-    def deal(
-        self, seeds: npt.NDArray[np.uint64] | int, indices: npt.NDArray[np.uint64]
-    ) -> Deals:
+    def deal(self, seeds: npt.NDArray[np.uint64] | int, indices: npt.NDArray[np.uint64]) -> Deals:
         """Deals by name: a pure function of (seed, index), the same on every platform.
 
         Args:
@@ -83,9 +81,7 @@ class Table:
         shape = hands.shape[:2]
         if can_surrender is None:
             can_surrender = np.full(shape, self.rules.surrender_allowed)
-        return Deals(
-            hands, bits.reshape(shape), best.reshape(shape), seeds, indices, can_surrender
-        )
+        return Deals(hands, bits.reshape(shape), best.reshape(shape), seeds, indices, can_surrender)
 
     def decisions(self, deals: Deals, seat: int) -> DecisionBatch:
         """What one seat of every deal has to decide."""
@@ -128,9 +124,7 @@ class Table:
         )
         return settle_deals(deals.hands, actions.rows, declarations, deals.naturals, self.rules)
 
-    def play(
-        self, deals: Deals, policies: Sequence[Policy], rng: np.random.Generator
-    ) -> Settled:
+    def play(self, deals: Deals, policies: Sequence[Policy], rng: np.random.Generator) -> Settled:
         """Settled deals with every seat played by a policy."""
         return self.score(deals, self.act(deals, policies, rng))
 

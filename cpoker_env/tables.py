@@ -61,7 +61,7 @@ class Tables(NamedTuple):
     front: (455,) int16, three-card strength by index.
     min_middle: (455,) int16, lowest middle strength legal over a front strength; the front may be
         matched by an equal prefix only where the rules let it.
-    straights: (S,) int64, rank counts (3 bits a rank) of 13 cards that make three straights, sorted.
+    straights: (S,) int64, rank counts (3 bits a rank) of hands of three straights, sorted.
     straights_key: (S,) int64, comparison key of the best such split.
     front_masks: (286,) int16, 13-bit mask of each front.
     five_masks: (1287,) int16, 13-bit mask of each five.
@@ -274,4 +274,5 @@ _ALL_CARDS = 0x1FFF
 def _masks(size: int) -> npt.NDArray[np.int16]:
     """13-bit masks of all choices of `size` cards, in lexicographic order of positions."""
     chosen = np.array(list(combinations(range(13), size)), np.int64)
-    return (1 << chosen).sum(axis=1).astype(np.int16)
+    masks: npt.NDArray[np.int16] = (1 << chosen).sum(axis=1).astype(np.int16)
+    return masks

@@ -32,7 +32,7 @@ from cpoker_env.rules import (
     TOPOLOGIES,
     Rules,
 )
-from cpoker_env.scoring import DECLARE, STATUSES, SURRENDER, account, settle_deals
+from cpoker_env.scoring import DECLARE, STATUSES, SURRENDER, Settled, account, settle_deals
 from cpoker_env.tables import tables_for
 
 DEALS_PER_RULES = 100
@@ -221,16 +221,17 @@ def lay_rows(hands: np.ndarray, rules: Rules, rng: np.random.Generator) -> np.nd
         np.ones(size, np.int64), tables, rules.packed, laid[1],
     )  # fmt: skip
     laid[2] = rng.permuted(np.tile(np.repeat([0, 1, 2], [3, 5, 5]), (size, 1)), axis=1)
-    best = frontier(hands, rules)
-    laid[3] = best.rows[rng.integers(best.starts[:-1], best.starts[1:])]
-    laid[4] = laid[3]
-    for rows in laid[4]:
+    chosen = rng.choice(5, size=size, p=(0.3, 0.15, 0.2, 0.25, 0.1))
+    of_best = np.flatnonzero(chosen >= 3)
+    best = frontier(hands[of_best], rules)
+    laid[3:, of_best] = best.rows[rng.integers(best.starts[:-1], best.starts[1:])]
+    for m in of_best:
+        rows = laid[4, m]
         if rng.random() < 0.5:  # middle and back change places
             rows[:] = np.array([0, 2, 1])[rows]
         else:  # two cards change places
             one, other = rng.permutation(13)[:2]
             rows[one], rows[other] = rows[other], rows[one]
-    chosen = rng.choice(5, size=size, p=(0.3, 0.15, 0.2, 0.25, 0.1))
     return laid[chosen, np.arange(size)]
 
 
@@ -261,9 +262,7 @@ def compare(num_deals: int, seed: int, progress: bool = False) -> dict[str, Coun
     return counts
 
 
-def _compare_batch(
-    size: int, rng: np.random.Generator, counts: dict[str, Counter[str]]
-) -> None:
+def _compare_batch(size: int, rng: np.random.Generator, counts: dict[str, Counter[str]]) -> None:
     num_seats = int(rng.integers(2, 5))
     rules = random_rules(rng, num_seats)
     options = rules.to_dict()
@@ -281,9 +280,7 @@ def _compare_batch(
         elif rules.surrender_allowed and rng.random() < 0.1:
             declarations[m] = SURRENDER
     shape = (size, num_seats)
-    settled = settle_deals(
-        hands, rows, declarations.reshape(shape), naturals.reshape(shape), rules
-    )
+    settled = settle_deals(hands, rows, declarations.reshape(shape), naturals.reshape(shape), rules)
     for deal in range(size):
         arrangements = tuple(
             arrangement_of(hands[deal, s].tolist(), rows[deal, s].tolist())
@@ -327,17 +324,25 @@ def _compare_batch(
         counts["kind"].update(pairing["kind"] for pairing in expected["pairwise"])
         counts["topology"][rules.topology] += 1
         _count_extras(seats, options, counts["extra"])
+    _count_ties(settled, counts["extra"])
     counts["rules"]["preset" if rules.name in PRESETS else "changed"] += 1
 
 
 def _count_extras(
-    seats: list[dict[str, Any]], options: dict[str, Any], counts: "Counter[str]"
+    seats: list[dict[str, Any]], options: dict[str, Any], counts: Counter[str]
 ) -> None:
-    table = [reference._read_seat(place, seat, options) for place, seat in enumerate(seats)]
-    counts["home run"] += any(reference._makes_homerun(seat, table, options) for seat in table)
-    for row in range(3):
-        ranks = [seat.ranks[row] for seat in table if seat.status == "normal"]
-        counts[("front tie", "middle tie", "back tie")[row]] += len(set(ranks)) < len(ranks)
+    if options["scoop"] == "shot_homerun" and len(seats) == 4:
+        table = [reference._read_seat(place, seat, options) for place, seat in enumerate(seats)]
+        counts["home run"] += any(reference._makes_homerun(seat, table, options) for seat in table)
+
+
+def _count_ties(settled: Settled, counts: Counter[str]) -> None:
+    is_normal = settled.status == STATUSES.index("normal")
+    for row, title in enumerate(("front tie", "middle tie", "back tie")):
+        # Other hands get numbers of their own below 0.
+        own = np.where(is_normal, settled.strengths[:, :, row], -1 - np.arange(is_normal.shape[1]))
+        ordered = np.sort(own.astype(np.int64), axis=1)
+        counts[title] += int((ordered[:, 1:] == ordered[:, :-1]).any(axis=1).sum())
 
 
 def main() -> int:

@@ -187,5 +187,3 @@ def test_rows_are_named_as_players_say(row, name):
         same = len({card & 3 for card in cards}) == 1
         strength = tables.flush[index] if same else tables.plain[index]
     assert describe_row(cards, int(strength)) == name
-
-

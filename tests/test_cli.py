@@ -117,7 +117,7 @@ def test_arrange_lists_options_and_json(capsys):
     assert status == 0
     assert record["action"] == "declare"
     assert record["natural"] == "dragon"
-    assert [option["action"] for option in record["options"]][0] == "declare dragon"
+    assert record["options"][0]["action"] == "declare dragon"
     status, _, err = run(capsys, "arrange", HAND, "--agent", "greedy", "--top", "3")
     assert status == 1
     assert "does not value options" in err

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from copy import deepcopy
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -65,7 +66,10 @@ def rollout(seed):
 def test_same_seed_gives_the_same_bytes_in_another_process():
     code = "import test_env, sys; sys.stdout.buffer.write(test_env.rollout(5))"
     other = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, cwd=__file__.rsplit("/", 1)[0]
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parent,
     )
     assert rollout(5) == other.stdout
     assert rollout(5) != rollout(6)

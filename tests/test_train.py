@@ -7,12 +7,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
-
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.neural import NeuralPolicy
-from cpoker_env.errors import CheckpointError, ConfigError, PolicyError
-from cpoker_env.policy import make_policy
-from cpoker_env.rules import Rules
 from cpoker_env.train.evaluate import duel, evaluate
 from cpoker_env.train.selfplay import (
     Config,
@@ -22,6 +18,10 @@ from cpoker_env.train.selfplay import (
     save_state,
     start_state,
 )
+
+from cpoker_env.errors import CheckpointError, ConfigError, PolicyError
+from cpoker_env.policy import make_policy
+from cpoker_env.rules import Rules
 
 SMALL = Config(rules="four_two", hands=1024, rounds=6, opponents=40, eval_deals=200)
 
@@ -69,7 +69,9 @@ def test_other_topologies_learn_without_a_hitch(options):
     rules = Rules.preset("italian", **options)
     state = run_rounds(start_state(SMALL, rules), SMALL, rules, 2)
     assert np.isfinite(state.seconds)
-    result = duel(NeuralPolicy(state.network, rules), make_policy("uniform", rules), rules, 3, 50, 1)
+    result = duel(
+        NeuralPolicy(state.network, rules), make_policy("uniform", rules), rules, 3, 50, 1
+    )
     assert np.isfinite(result.units)
 
 

@@ -1,8 +1,8 @@
 """`cpoker evaluate`: agents against each other on duplicate deals, with intervals by deal.
 
-Each deal is played once for every seat the agent can take, its opponents in the other seats, so that
-both sides hold every hand; the deal's result is the mean of these plays, which takes most of the
-luck of the cards out. Intervals are 1.96 standard errors over deals.
+Each deal is played once for every seat the agent can take, its opponents in the other seats, so
+that both sides hold every hand; the deal's result is the mean of these plays, which takes most of
+the luck of the cards out. Intervals are 1.96 standard errors over deals.
 """
 
 import json
@@ -118,9 +118,7 @@ def evaluate(
     if num_players > 2:
         pairs += [(b, a) for a, b in pairs]
     steps = track(pairs, "evaluating", console=Console(stderr=True), disable=not progress)
-    return [
-        duel(made[a], made[b], rules, num_players, num_deals, seed, (a, b)) for a, b in steps
-    ]
+    return [duel(made[a], made[b], rules, num_players, num_deals, seed, (a, b)) for a, b in steps]
 
 
 def results_table(results: Sequence[Result], title: str) -> RichTable:
@@ -160,9 +158,7 @@ def main(config: Config) -> None:
     """
     rules = Rules.preset(config.rules)
     names = [name.strip() for name in config.agents.split(",") if name.strip()]
-    results = evaluate(
-        names, rules, config.players, config.deals, config.seed, progress=True
-    )
+    results = evaluate(names, rules, config.players, config.deals, config.seed, progress=True)
     title = (
         f"{config.rules}, {config.players} seats, seed {config.seed}: "
         f"each deal played {config.players} times, seats rotated"

@@ -24,15 +24,16 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
+from cpoker_env.agents.balanced import best_of
+from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
+from cpoker_env.agents.network import ValueNetwork, hand_features
+from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
+from cpoker_env.train.evaluate import duel, results_table
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from safetensors import SafetensorError, safe_open
 
 from cpoker_env import kernels
-from cpoker_env.agents.balanced import best_of
-from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
-from cpoker_env.agents.network import ValueNetwork, hand_features
-from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import decisions_for, make_policy
@@ -40,7 +41,6 @@ from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE
 from cpoker_env.table import Table
 from cpoker_env.tables import tables_for
-from cpoker_env.train.evaluate import duel, results_table
 
 IntArray = npt.NDArray[Any]
 
@@ -87,7 +87,9 @@ class Config:
     @property
     def num_rounds(self) -> int:
         """Rounds to play in all."""
-        return self.rounds if self.rounds is not None else {"quick": 20, "standard": 240}[self.preset]
+        return (
+            self.rounds if self.rounds is not None else {"quick": 20, "standard": 240}[self.preset]
+        )
 
     @property
     def folder(self) -> Path:
@@ -158,9 +160,9 @@ def play_round(state: State, config: Config, rules: Rules) -> dict[str, float]:
     policy = NeuralPolicy(state.network, rules)
     with ThreadPoolExecutor(config.threads) as pool:
         played = list(pool.map(lambda p: _arrange(hands[p], bank[p], policy), parts))
-        state.population.append(Population(*map(np.concatenate, zip(*(h for *_, h in played)))))
+        state.population.append(_join([hands for *_, hands in played]))
         del state.population[: -config.memory]
-        opponents = Population(*map(np.concatenate, zip(*state.population)))
+        opponents = _join(state.population)
         draws = [np.random.default_rng([config.seed, state.round, at.start]) for at in parts]
         taught = list(
             pool.map(
@@ -255,6 +257,10 @@ def _choose_candidates(
     luck[place < limit // 2] = -1.0
     by_luck = order[np.lexsort((luck, options.hand_index[order]))]
     return np.sort(by_luck[place < limit])
+
+
+def _join(parts: list[Population]) -> Population:
+    return Population(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _join_lessons(taught: list[Lessons]) -> Lessons:
