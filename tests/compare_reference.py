@@ -176,6 +176,17 @@ def _giant(rng: np.random.Generator) -> list[int]:
             for s in rng.permutation(4)[:n]]  # fmt: skip
 
 
+def _twin(hand: list[int], deck: list[int], rng: np.random.Generator) -> list[int]:
+    """Cards of the ranks of another hand, at times but for its odd ones: ties and near ties."""
+    ranks = [card >> 2 for card in hand]
+    if rng.random() < 0.5:
+        ranks = [rank for rank in ranks if ranks.count(rank) % 2 == 0]
+    twin: list[int] = []
+    for rank in ranks:
+        twin += [card for card in deck if card >> 2 == rank and card not in twin][:1]
+    return twin
+
+
 _RIGGED = (
     _dragon,
     _one_colour,
@@ -193,15 +204,19 @@ def random_hands(rng: np.random.Generator, num_seats: int) -> list[list[int]]:
     """Hands of one deal; a seat whose rigged cards clash with an earlier seat's is topped up."""
     deck: list[int] = [int(card) for card in rng.permutation(52)]
     hands: list[list[int]] = []
-    giant = int(rng.integers(num_seats)) if rng.random() < 0.15 else -1
+    giant = int(rng.integers(num_seats)) if rng.random() < 0.2 else -1
+    are_twins = giant < 0 and rng.random() < 0.12
     for seat in range(num_seats):
         wish: list[int] = []
         if seat == giant:
             wish = _giant(rng)
+        elif are_twins and seat == 0:
+            wish = [4 * int(rank) + int(s) for rank in rng.permutation(13)[:6]
+                    for s in rng.permutation(4)[:2]]  # fmt: skip
+        elif hands and giant < 0 and (are_twins or rng.random() < 0.15):
+            wish = _twin(hands[-1], deck, rng)
         elif giant < 0 and rng.random() < 0.5:
             wish = _RIGGED[int(rng.integers(len(_RIGGED)))](rng)
-        if hands and giant < 0 and rng.random() < 0.15:
-            wish = [4 * (card >> 2) + int(rng.integers(4)) for card in hands[-1]]
         hand = [card for card in dict.fromkeys(wish) if card in deck][:13]
         deck = [card for card in deck if card not in hand]
         fill = 13 - len(hand)
@@ -270,6 +285,7 @@ def _compare_batch(size: int, rng: np.random.Generator, counts: dict[str, Counte
     flat = hands.reshape(-1, 13)
     rows = lay_rows(flat, rules, rng).reshape(hands.shape)
     bits, _ = natural_bits(flat, rules)
+    surrender_share = float(rng.choice([0.05, 0.3]))
     in_play = [PATTERNS.index(p) for p in rules.naturals_in_play]
     declarations = np.zeros(flat.shape[0], np.int8)
     naturals = np.full(flat.shape[0], -1, np.int8)
@@ -277,7 +293,7 @@ def _compare_batch(size: int, rng: np.random.Generator, counts: dict[str, Counte
         held = [p for p in in_play if bits[m] >> p & 1]
         if held and rng.random() < 0.7:
             declarations[m], naturals[m] = DECLARE, int(rng.choice(held))
-        elif rules.surrender_allowed and rng.random() < 0.1:
+        elif rules.surrender_allowed and rng.random() < surrender_share:
             declarations[m] = SURRENDER
     shape = (size, num_seats)
     settled = settle_deals(hands, rows, declarations.reshape(shape), naturals.reshape(shape), rules)
