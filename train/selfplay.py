@@ -15,7 +15,9 @@ two seats play it.
 import json
 import math
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -171,7 +173,8 @@ def play_round(state: State, config: Config, rules: Rules) -> dict[str, float]:
                 parts, played, draws,
             )
         )  # fmt: skip
-    loss = _learn(state, config, hands, bank, _join_lessons(taught), rng)
+    with _deterministic():
+        loss = _learn(state, config, hands, bank, _join_lessons(taught), rng)
     state.round += 1
     state.deals += len(indices)
     seconds = time.perf_counter() - started
@@ -183,6 +186,17 @@ def play_round(state: State, config: Config, rules: Rules) -> dict[str, float]:
         "losses/value": loss,
         "losses/learning_rate": state.optimizer.param_groups[0]["lr"],
     }
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Gradients that do not depend on how threads meet, so that a seed decides the agent."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 CHUNK = 512
