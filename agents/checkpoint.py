@@ -46,7 +46,6 @@ def save_checkpoint(
     results: list[dict[str, Any]],
 ) -> None:
     """Write `path`.safetensors and `path`.json, each whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     blob = safetensors.torch.save({name: t.contiguous() for name, t in weights.items()})
     write_bytes(path.with_name(path.name + ".safetensors"), blob)
     record = {
@@ -118,7 +117,8 @@ def _find(name: str) -> Path:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, its folder made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(temporary, "wb") as file:

@@ -114,16 +114,6 @@ def philox(key, c0, c1, c2, c3):
 
 
 @njit(cache=True)
-def _word(key, index, stream, position):
-    """32-bit word number `position` of the sequence named by (key, index, stream)."""
-    w0, w1, w2, w3 = philox(
-        key, index & _LOW32, index >> _S32, np.uint64(position >> 2), np.uint64(stream)
-    )
-    lane = position & 3
-    return w0 if lane == 0 else w1 if lane == 1 else w2 if lane == 2 else w3
-
-
-@njit(cache=True)
 def _bounded(words, state, key, index, stream, bound):
     """Unbiased int below `bound`; `words` (4,) and `state` (1,) buffer the sequence in place."""
     limit = np.uint64(bound)

@@ -6,13 +6,12 @@ the luck of the cards out. Intervals are 1.96 standard errors over deals.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from cpoker_env.agents.checkpoint import write_bytes
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table as RichTable
@@ -137,19 +136,6 @@ def results_table(results: Sequence[Result], title: str) -> RichTable:
     return table
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 def main(config: Config) -> None:
     """Evaluate and print the table.
 
@@ -169,7 +155,7 @@ def main(config: Config) -> None:
             "rules": rules.to_dict(), "players": config.players, "deals": config.deals,
             "seed": config.seed, "results": [asdict(result) for result in results],
         }  # fmt: skip
-        write_text(config.json, json.dumps(record, indent=2) + "\n")
+        write_bytes(config.json, (json.dumps(record, indent=2) + "\n").encode())
 
 
 if __name__ == "__main__":

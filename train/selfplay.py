@@ -341,7 +341,6 @@ def save_state(path: Path, state: State, config: Config) -> None:
         "memory": len(state.population), "config": _identity(config),
     }  # fmt: skip
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
 
 
