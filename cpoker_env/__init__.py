@@ -70,9 +70,18 @@ def __dir__() -> list[str]:
 
 
 _ENVIRONMENTS = {
-    "ChinesePoker-v0": "cpoker_env.env:ChinesePokerEnv",
-    "ChinesePokerSession-v0": "cpoker_env.session:ChinesePokerSessionEnv",
+    "ChinesePoker-v0": {},
+    "ChinesePokerFlat-v0": {"form": "flat"},
+    "ChinesePokerSequential-v0": {"form": "sequential"},
+    "ChinesePokerCandidates-v0": {"form": "candidates"},
 }
-for _id, _entry in _ENVIRONMENTS.items():
+for _id, _kwargs in _ENVIRONMENTS.items():
     if _id not in registry:
-        register(id=_id, entry_point=_entry)
+        register(
+            id=_id,
+            entry_point="cpoker_env.env:ChinesePokerEnv",
+            vector_entry_point="cpoker_env.vector:ChinesePokerVectorEnv",
+            kwargs=_kwargs,
+        )
+if "ChinesePokerSession-v0" not in registry:
+    register(id="ChinesePokerSession-v0", entry_point="cpoker_env.session:ChinesePokerSessionEnv")

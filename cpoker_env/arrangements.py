@@ -98,12 +98,10 @@ def rows_of(arrangement: Arrangement) -> npt.NDArray[np.int8]:
 
 def arrangement_of(hand: Sequence[Card], rows: Sequence[int]) -> Arrangement:
     """Arrangement of a hand, highest first, and the row of each card; sizes are not checked."""
-    return Arrangement(
-        *(
-            tuple(int(card) for card, at in zip(hand, rows, strict=True) if at == row)
-            for row in range(3)
-        )
-    )
+    laid: tuple[list[Card], list[Card], list[Card]] = ([], [], [])
+    for card, row in zip(hand, rows, strict=True):
+        laid[row].append(int(card))
+    return Arrangement(tuple(laid[0]), tuple(laid[1]), tuple(laid[2]))
 
 
 def evaluate(

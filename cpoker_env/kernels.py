@@ -1126,3 +1126,59 @@ def population_values_into(
                 declare_values[h] = mean
             else:
                 surrender_values[h] = mean
+
+
+# ---------------------------------------------------------------- what a learner sees
+
+
+@njit(cache=True, nogil=True)
+def hand_bits_into(hands, bits):
+    """Cards of hands (B, 13) as ones in bits (B, 52), zero before."""
+    for b in range(hands.shape[0]):
+        for i in range(13):
+            bits[b, hands[b, i]] = 1
+
+
+@njit(cache=True, nogil=True)
+def reachable_rows_into(hands, rows, at, tables, rules, reachable):
+    """For the next card of hands (B, 13): may it lie in each row and a legal arrangement follow?
+
+    rows (B, 13) hold the rows of the first at[b] cards; reachable (B, 3) int8 gets ones and zeros.
+    """
+    fives = np.empty(1287, np.int16)
+    fronts = np.empty(286, np.int16)
+    order = np.empty(286, np.int16)
+    placed = np.empty(3, np.int64)
+    for b in range(hands.shape[0]):
+        reachable[b] = 0
+        if at[b] == 13:
+            continue
+        five_strengths(hands[b], tables, fives)
+        _front_strengths(hands[b], tables, fronts, order)
+        for row in range(3):
+            placed[:] = 0
+            placed[row] = 1 << at[b]
+            for i in range(at[b]):
+                placed[rows[b, i]] |= 1 << i
+            reachable[b, row] = _is_reachable(placed, at[b] + 1, fives, fronts, tables, rules)
+
+
+@njit(cache=True)
+def _is_reachable(placed, num_placed, fives, fronts, tables, rules):
+    """Whether a legal arrangement agrees with the masks `placed` (3,) of the first cards."""
+    known = (1 << num_placed) - 1
+    for place in range(286):
+        if tables.front_masks[place] & known != placed[0]:
+            continue
+        for split in range(126):
+            x = tables.splits[place, split, 0]
+            y = tables.splits[place, split, 1]
+            for _ in range(2):
+                if (
+                    tables.five_masks[x] & known == placed[1]
+                    and tables.five_masks[y] & known == placed[2]
+                    and _in_order(fronts[place], fives[x], fives[y], tables, rules)
+                ):
+                    return True
+                x, y = y, x
+    return False

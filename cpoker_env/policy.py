@@ -128,9 +128,16 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
             f"return ({size},) and ({size}, 13)"
         )
     for what, part in (("declarations", declarations), ("rows", rows)):
-        if part.dtype.kind not in "iu" or (size and (part.min() < 0 or part.max() > 2)):
+        if part.dtype.kind not in "iu" or not is_within(part, 2):
             raise PolicyError(f"{name} answered {what} outside integers 0..2")
-    return Actions(declarations.astype(np.int8), np.ascontiguousarray(rows, np.int8))
+    return Actions(declarations.astype(np.int8, copy=False), np.ascontiguousarray(rows, np.int8))
+
+
+def is_within(values: IntArray, high: int) -> bool:
+    """Whether integers are all in 0..high."""
+    # Read without their sign negative values are beyond any limit, so one comparison is enough.
+    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+    return int(unsigned.max(initial=0)) <= high
 
 
 Factory = Callable[..., Policy]

@@ -96,6 +96,25 @@ def settle_deals(
     return Settled(units / rules.unit_scale, settled[1], settled[0], declared, settled[3])
 
 
+def pairwise_units(settled: Settled, rules: Rules) -> npt.NDArray[np.int32]:
+    """(B, N, N) int32: what the second seat owes the first; all 0 in a pool."""
+    batch, seats = settled.status.shape
+    pairwise = np.zeros((batch, seats, seats), np.int32)
+    parts = np.empty((seats, seats, kernels.NUM_PARTS), np.int64)
+    for b in range(batch):
+        kernels.settle_parts_into(
+            settled.strengths[b],
+            settled.status[b],
+            settled.naturals[b],
+            settled.keys[b],
+            rules.packed,
+            parts,
+        )
+        pairwise[b] = parts[:, :, kernels.PART_TOTAL] * (parts[:, :, kernels.PART_KIND] >= 0)
+        pairwise[b] -= pairwise[b].T
+    return pairwise
+
+
 @dataclass(frozen=True)
 class Pairing:
     """What seat `b` owes seat `a`, and why.
@@ -220,23 +239,27 @@ def account(
         settled.strengths[deal], settled.status[deal], settled.naturals[deal],
         settled.keys[deal], rules.packed, parts,
     )  # fmt: skip
-    statuses = tuple(STATUSES[status] for status in settled.status[deal])
-    names = tuple(None if n < 0 else PATTERNS[n] for n in settled.naturals[deal])
+    statuses = tuple([STATUSES[status] for status in settled.status[deal].tolist()])
+    names = tuple([None if n < 0 else PATTERNS[n] for n in settled.naturals[deal].tolist()])
     told = _Account(arrangements, settled.strengths[deal], names, statuses, rules)
+    found = parts.tolist()
     pairwise = tuple(
-        told.pairing(a, b, [int(part) for part in parts[a, b]])
-        for a in range(num_seats)
-        for b in range(a + 1, num_seats)
-        if parts[a, b, kernels.PART_KIND] >= 0
+        [
+            told.pairing(a, b, found[a][b])
+            for a in range(num_seats)
+            for b in range(a + 1, num_seats)
+            if found[a][b][kernels.PART_KIND] >= 0
+        ]
     )
-    units = tuple(_exact(value, rules.unit_scale) for value in settled.units[deal])
+    units = tuple([_exact(value, rules.unit_scale) for value in settled.units[deal].tolist()])
     pool = told.pool(units, statuses) if rules.topology == "pool" else ()
     return Showdown(units, pairwise, statuses, arrangements, names, pool, rules)
 
 
 def _exact(value: float, scale: int) -> Units:
-    exact = Fraction(round(value * scale), scale)
-    return int(exact) if exact.denominator == 1 else exact
+    if value.is_integer():
+        return int(value)
+    return Fraction(round(value * scale), scale)
 
 
 _SEAT_KEYS = ("seat", "front", "middle", "back", "cards", "declare", "surrender")

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from cpoker_env.env import ChinesePokerEnv, OpponentsLike, RulesLike, read_rules
+from cpoker_env.env import ChinesePokerEnv
 from cpoker_env.errors import ShowdownError
 from cpoker_env.money import BUY_IN_UNITS, POLICIES, MoneyPolicy, may_surrender, settle_stacks
 from cpoker_env.scoring import SEAT_NAMES, Showdown, Units
-from cpoker_env.spaces import MAX_STACK, observation_space
-from cpoker_env.table import Deals, Table
+from cpoker_env.spaces import MAX_STACK
+from cpoker_env.table import Table
 
 
 class ChinesePokerSessionEnv(ChinesePokerEnv):
@@ -62,15 +62,12 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
 
     def __init__(
         self,
-        rules: RulesLike = "mandarin",
-        num_players: int = 2,
-        opponents: OpponentsLike = "greedy",
-        render_mode: str | None = None,
-        strict: bool = False,
+        *args: Any,
         buy_in: int = BUY_IN_UNITS,
         unit: int = 1,
         money_policy: MoneyPolicy = "uncapped",
         max_deals: int = 100,
+        **kwargs: Any,
     ) -> None:
         for name, value in (("buy_in", buy_in), ("unit", unit), ("max_deals", max_deals)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -79,15 +76,14 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             raise ShowdownError(
                 f"money_policy {money_policy!r}: choose one of {', '.join(POLICIES)}"
             )
-        super().__init__(rules, num_players, opponents, render_mode, strict)
-        self._first_rules = read_rules(rules)
-        self.observation_space = observation_space(self.rules, num_players, has_stacks=True)
+        super().__init__(*args, **kwargs)
+        self._first_rules = self.rules
+        self.observation_space = self.learners.observation_space(has_stacks=True)
         self.buy_in, self.unit = buy_in, unit
         self.money_policy = money_policy
         self.max_deals = max_deals
         self.deals_played = 0
-        self.stacks: list[Units] = [buy_in * unit] * num_players
-        self._is_over = True
+        self.stacks: list[Units] = [buy_in * unit] * self.num_players
         self._last_showdown: Showdown | None = None
 
     def reset(
@@ -108,13 +104,18 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             raise ShowdownError(
                 f"stacks {stacks!r}: give {self.num_players} amounts above 0, the learner's first"
             )
+        before = self.stacks
         self._move_bank(0)
         self.stacks = list(stacks)
-        observation, info = super().reset(seed=seed, options=options)
+        try:
+            _, info = super().reset(seed=seed, options=options)
+        except Exception:
+            self.stacks = before
+            self._move_bank(self.deals_played)
+            raise
         self.deals_played = 0
-        self._is_over = False
         self._last_showdown = None
-        return observation, info
+        return self._observation(), info
 
     def step(
         self, action: dict[str, Any]
@@ -124,9 +125,9 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         Raises:
             ActionError: As `ChinesePokerEnv.step`.
         """
-        if self._is_over:
-            self._deals = None
-        _, _, _, _, info = super().step(action)
+        observation, _, terminated, truncated, info = super().step(action)
+        if self._outcome is None:
+            return observation, 0.0, terminated, truncated, info
         showdown = super().showdown
         assert showdown is not None
         before = self.stacks[0]
@@ -135,13 +136,11 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         self._last_showdown = showdown
         terminated = any(stack <= 0 for stack in self.stacks)
         truncated = not terminated and self.deals_played >= self.max_deals
-        self._is_over = terminated or truncated
-        if not self._is_over:
+        if not terminated and not truncated:
             self._move_bank(self.deals_played)
-            self._deals = self._deal(self._deal_index + 1, {})
-            self._deal_index += 1
-            self._outcome = None
-        info["action_mask"] = self.action_masks()
+            self.learners.indices = self.learners.indices + np.uint64(1)
+            self._deal(None)
+        info["action_mask"] = self._mask()
         info["stacks"] = list(self.stacks)
         info["deals_played"] = self.deals_played
         reward = float((self.stacks[0] - before) / self.unit)
@@ -161,10 +160,10 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             f"{SEAT_NAMES[seat]} {float(stack):g}" for seat, stack in enumerate(self.stacks)
         )
         told = f"{told}\nStacks: {stacks}"
-        if not self._is_over and self._deals is not None:
+        if self._is_open and self.learners.deals is not None:
             from cpoker_env.render import hand_text
 
-            told += f"\n\n{hand_text(self._deals.hands[0, 0].tolist())}"
+            told += f"\n\n{hand_text(self.learners.deals.hands[0, 0].tolist())}"
         return told
 
     def _move_bank(self, deals_played: int) -> None:
@@ -173,14 +172,15 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             return
         bank = (self._first_rules.banker + deals_played) % self.num_players
         self.rules = dataclasses.replace(self._first_rules, banker=bank)
-        self.table = Table(self.rules, self.num_players)
+        self.learners.table = Table(self.rules, self.num_players)
 
-    def _deal(self, index: int, options: dict[str, Any]) -> Deals:
-        deals = super()._deal(index, options)
+    def _deal(self, hands: list[Any] | None) -> None:
         allowed = [
             may_surrender(self.rules, self.num_players, stack, self.unit) for stack in self.stacks
         ]
-        return dataclasses.replace(deals, can_surrender=np.array([allowed]))
+        self.learners.deal(hands=hands, can_surrender=np.array([allowed]))
+        self._is_open = True
+        self._outcome = None
 
     def _observation(self) -> dict[str, Any]:
         observation = super()._observation()

@@ -1,4 +1,4 @@
-"""Spaces, observations and masks, laid out once for every form of the environment."""
+"""What a learner sees, laid out once for every form of the environment, a batch at a time."""
 
 from typing import Any
 
@@ -6,11 +6,16 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from cpoker_env import kernels
 from cpoker_env.cards import HAND_SIZE, NUM_CARDS
 from cpoker_env.rules import NUM_PATTERNS, Rules
 
 MAX_STACK = 1_000_000.0
 """Bound of a stack in units, in either direction."""
+
+_PATTERN_BITS = (np.arange(1 << NUM_PATTERNS)[:, None] >> np.arange(NUM_PATTERNS) & 1).astype(
+    np.int8
+)
 
 
 def observation_space(rules: Rules, num_players: int, has_stacks: bool = False) -> spaces.Dict:
@@ -27,41 +32,28 @@ def observation_space(rules: Rules, num_players: int, has_stacks: bool = False) 
     return spaces.Dict(parts)
 
 
-def action_space() -> spaces.Dict:
-    """Declaration and placement."""
-    return spaces.Dict(
-        {
-            "declaration": spaces.Discrete(3),
-            "placement": spaces.MultiDiscrete(np.full(HAND_SIZE, 3)),
-        }
-    )
-
-
 def observe(
-    hand: npt.NDArray[np.int8], bits: int, rules: Rules, num_players: int, seat: int = 0
-) -> dict[str, Any]:
-    """Observation of one seat, new arrays each time."""
-    held = np.zeros(NUM_CARDS, np.int8)
-    held[hand] = 1
-    observation: dict[str, Any] = {
-        "cards": hand.copy(),
-        "hand": held,
-        "naturals": (bits >> np.arange(NUM_PATTERNS) & 1).astype(np.int8),
-    }
+    hands: npt.NDArray[np.int8],
+    bits: npt.NDArray[np.int16],
+    rules: Rules,
+    num_players: int,
+    seat: int = 0,
+) -> dict[str, npt.NDArray[Any]]:
+    """Observations of one seat at B tables, new arrays each time.
+
+    Args:
+        hands: (B, 13) int8, each highest first.
+        bits: (B,) int16, bit sets of the naturals held.
+        rules: Decide whether there is a bank to see.
+        num_players: Seats at each table.
+        seat: The seat that sees them; the bank is told from there.
+    """
+    size = len(hands)
+    held = np.zeros((size, NUM_CARDS), np.int8)
+    kernels.hand_bits_into(hands, held)
+    observation = {"cards": hands.copy(), "hand": held, "naturals": _PATTERN_BITS[bits]}
     if rules.topology == "banker":
-        bank = np.zeros(num_players, np.int8)
-        bank[((rules.banker or 0) - seat) % num_players] = 1
+        bank = np.zeros((size, num_players), np.int8)
+        bank[:, ((rules.banker or 0) - seat) % num_players] = 1
         observation["bank"] = bank
     return observation
-
-
-def action_mask(can_surrender: bool, has_natural: bool) -> dict[str, Any]:
-    """int8 mask in the form `action_space().sample(mask=...)` takes.
-
-    A placement cannot say "five cards a row" card by card, so its mask is all ones.
-    """
-    declaration = np.array([1, can_surrender, has_natural], np.int8)
-    return {
-        "declaration": declaration,
-        "placement": tuple(np.ones(3, np.int8) for _ in range(HAND_SIZE)),
-    }

@@ -1,13 +1,15 @@
 """A batch of deals from cards to units; the one simulator under every environment and trainer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from cpoker_env import kernels
 from cpoker_env.arrangements import Arrangement, arrangement_of
+from cpoker_env.cards import HAND_SIZE, NUM_CARDS, Card, format_card
+from cpoker_env.errors import CardError
 from cpoker_env.naturals import natural_bits
 from cpoker_env.policy import Actions, DecisionBatch, Policy, check_actions
 from cpoker_env.rules import Rules
@@ -44,6 +46,15 @@ class Deals:
     def __len__(self) -> int:
         return len(self.hands)
 
+    def take(self, where: npt.NDArray[np.bool_]) -> "Deals":
+        """Copies of some of the deals."""
+        return Deals(*(getattr(self, part.name)[where] for part in fields(self)))
+
+    def put(self, where: npt.NDArray[np.bool_], new: "Deals") -> None:
+        """Replace some of the deals in place."""
+        for part in fields(self):
+            getattr(self, part.name)[where] = getattr(new, part.name)
+
 
 class Table:
     """House rules and a number of seats; deals, collects actions, settles.
@@ -64,9 +75,50 @@ class Table:
             seeds: One for all, or (B,) uint64.
             indices: (B,) uint64.
         """
-        keys = np.broadcast_to(np.asarray(seeds, np.uint64), indices.shape)
+        keys = _keys(seeds, len(indices))
         hands = np.empty((len(indices), self.num_players, 13), np.int8)
         kernels.deal_into(keys, indices, hands)
+        return self.seat(hands, keys, indices)
+
+    def deal_around(
+        self,
+        fixed: Sequence[Sequence[Card] | None],
+        seeds: npt.NDArray[np.uint64] | int,
+        indices: npt.NDArray[np.uint64],
+    ) -> Deals:
+        """Deals in which some seats hold given cards and the others get the rest, as named.
+
+        Args:
+            fixed: Up to N hands of 13 cards, in seat order; None and seats left out are dealt.
+            seeds, indices: As for `deal`.
+
+        Raises:
+            CardError: More hands than seats, or a card in two of them.
+        """
+        if len(fixed) > self.num_players:
+            raise CardError(f"{len(fixed)} hands for {self.num_players} seats: give at most those")
+        taken = np.zeros(NUM_CARDS, np.int8)
+        for hand in fixed:
+            if hand is not None:
+                taken[list(hand)] += 1
+        if (taken > 1).any():
+            twice = format_card(int(taken.argmax()))
+            raise CardError(f"card {twice!r} in two hands: each of the 52 cards exists once")
+        size = len(indices)
+        keys = _keys(seeds, size)
+        decks = np.empty((size, 4, HAND_SIZE), np.int8)
+        kernels.deal_into(keys, indices, decks)
+        decks = decks.reshape(size, NUM_CARDS)
+        rest = decks[taken[decks] == 0].reshape(size, -1)
+        hands = np.empty((size, self.num_players, HAND_SIZE), np.int8)
+        dealt = 0
+        for seat in range(self.num_players):
+            hand = fixed[seat] if seat < len(fixed) else None
+            if hand is not None:
+                hands[:, seat] = sorted(hand, reverse=True)
+            else:
+                hands[:, seat] = np.sort(rest[:, dealt : dealt + HAND_SIZE])[:, ::-1]
+                dealt += HAND_SIZE
         return self.seat(hands, keys, indices)
 
     def seat(
@@ -83,17 +135,21 @@ class Table:
             can_surrender = np.full(shape, self.rules.surrender_allowed)
         return Deals(hands, bits.reshape(shape), best.reshape(shape), seeds, indices, can_surrender)
 
-    def decisions(self, deals: Deals, seat: int) -> DecisionBatch:
-        """What one seat of every deal has to decide."""
+    def decisions(self, deals: Deals, seats: Sequence[int]) -> DecisionBatch:
+        """What some seats of every deal have to decide, the seats of a deal side by side."""
+        first, count = seats[0], len(seats)
+        # A slice is a view, and most tables ask one seat or all but the first.
+        is_run = list(seats) == list(range(first, first + count))
+        at = slice(first, first + count) if is_run else list(seats)
         return DecisionBatch(
-            np.ascontiguousarray(deals.hands[:, seat]),
+            np.ascontiguousarray(deals.hands[:, at]).reshape(-1, HAND_SIZE),
             self.rules,
             self.num_players,
-            np.full(len(deals), seat, np.int8),
-            deals.naturals[:, seat],
-            deals.can_surrender[:, seat],
-            deals.seeds,
-            deals.indices,
+            np.array(list(seats) * len(deals), np.int8),
+            deals.naturals[:, at].reshape(-1),
+            deals.can_surrender[:, at].reshape(-1),
+            deals.seeds if count == 1 else np.repeat(deals.seeds, count),
+            deals.indices if count == 1 else np.repeat(deals.indices, count),
         )
 
     def act(
@@ -104,17 +160,25 @@ class Table:
     ) -> Actions:
         """Actions (B, N) and (B, N, 13) of all seats; a seat without a policy shows nothing legal.
 
+        A policy that sits in several seats is asked once for all of them.
+
         Raises:
             PolicyError: A policy answered out of shape or range.
         """
         size = len(deals)
         declarations = np.zeros((size, self.num_players), np.int8)
-        rows = np.zeros((size, self.num_players, 13), np.int8)
+        rows = np.zeros((size, self.num_players, HAND_SIZE), np.int8)
+        seats_of: dict[int, list[int]] = {}
         for seat, policy in enumerate(policies):
             if policy is not None:
-                batch = self.decisions(deals, seat)
-                actions = check_actions(policy.act(batch, rng), batch, type(policy).__name__)
-                declarations[:, seat], rows[:, seat] = actions
+                seats_of.setdefault(id(policy), []).append(seat)
+        for seats in seats_of.values():
+            policy = policies[seats[0]]
+            assert policy is not None
+            batch = self.decisions(deals, seats)
+            actions = check_actions(policy.act(batch, rng), batch, type(policy).__name__)
+            declarations[:, seats] = actions.declarations.reshape(size, -1)
+            rows[:, seats] = actions.rows.reshape(size, -1, HAND_SIZE)
         return Actions(declarations, rows)
 
     def score(self, deals: Deals, actions: Actions) -> Settled:
@@ -131,6 +195,12 @@ class Table:
     def showdown(self, deals: Deals, actions: Actions, settled: Settled, deal: int) -> Showdown:
         """The readable account of one deal."""
         return account(settled, deal, arrangements_of(deals, actions, deal), self.rules)
+
+
+def _keys(seeds: npt.NDArray[np.uint64] | int, size: int) -> npt.NDArray[np.uint64]:
+    keys = np.empty(size, np.uint64)
+    keys[:] = seeds
+    return keys
 
 
 def arrangements_of(deals: Deals, actions: Actions, deal: int) -> tuple[Arrangement, ...]:

@@ -14,14 +14,15 @@ ORDER = [
     "tables",
     "kernels",
     *("naturals", "arrangements", "scoring", "money"),
-    *("policy", "table", "spaces"),
-    *("render", "env", "vector", "parallel", "wrappers", "session"),
+    *("policy", "table", "row_values", "spaces", "forms", "learners"),
+    *("render", "env", "vector", "parallel", "session"),
     "agents",
     "train",
     *("cli", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
-GYMNASIUM = {"__init__", "spaces", "env", "vector", "parallel", "wrappers", "session", "train"}
+GYMNASIUM = {"__init__", "spaces", "forms", "learners", "env", "vector", "parallel", "session"}
+GYMNASIUM |= {"train"}
 TORCH = {"agents", "train"}
 DOUBLES = {"agents", "train", "checkpoints"}
 

@@ -1,0 +1,260 @@
+"""B learners in seat 0 of as many tables: what every environment is made of.
+
+One step of any environment, scalar or batched, is `Learners.step`; the environments add their
+library's conventions only, so they cannot disagree about a deal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from cpoker_env.arrangements import IntArray, check_hands, evaluate
+from cpoker_env.cards import Card, parse_hand
+from cpoker_env.errors import ActionError, CardError, PolicyError
+from cpoker_env.forms import FOUL, NO_CANDIDATE, NO_NATURAL, NO_SURRENDER, ROW_FULL, make_form
+from cpoker_env.policy import Actions, Policy, make_policy
+from cpoker_env.rules import Rules
+from cpoker_env.scoring import SHOW, STATUSES, Settled
+from cpoker_env.spaces import observation_space, observe
+from cpoker_env.table import Deals, Table
+
+RulesLike = Rules | str
+OpponentsLike = str | Policy | Sequence[str | Policy]
+_MASK64 = 2**64 - 1
+_IS_FOUL = STATUSES.index("foul")
+
+PROBLEMS = {
+    NO_SURRENDER: "surrender is not available: the rows are shown as placed",
+    NO_NATURAL: "no natural to declare: the rows are shown as placed",
+    ROW_FULL: "the row is full: the hand is a foul",
+    NO_CANDIDATE: "no such candidate: the first one is shown",
+    FOUL: "a foul: the rows take 3, 5 and 5 cards, each stronger than the one before",
+}
+"""What is wrong with an action, by bit of `invalid_action`."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Deals that were settled in a step.
+
+    where: (B,) bool, which learners' deals; M of them.
+    deals, actions, settled: M deals, as `Table` has them.
+    problems: (M,) int8, bits of PROBLEMS.
+    """
+
+    where: npt.NDArray[np.bool_]
+    deals: Deals
+    actions: Actions
+    settled: Settled
+    problems: npt.NDArray[np.int8]
+
+
+class Learners:
+    """Seat 0 of B tables: deals, the form of the actions, the opponents' replies, settlement.
+
+    Args:
+        rules: House rules, or a preset's name.
+        num_players: Seats at each table, 2-4.
+        opponents: A policy's name, a policy, or one per other seat.
+        size: B.
+        strict: Raise on actions that the mask forbids and on rows that foul.
+        form: Name of the form of the actions, see `cpoker_env.forms`.
+        **options: Options of the form.
+
+    Raises:
+        CPokerError: An argument out of its range, of the class that fits it.
+    """
+
+    def __init__(
+        self,
+        rules: RulesLike,
+        num_players: int,
+        opponents: OpponentsLike,
+        size: int,
+        strict: bool = False,
+        form: str = "structured",
+        **options: Any,
+    ) -> None:
+        read = rules if isinstance(rules, Rules) else Rules.preset(rules)
+        self.table = Table(read, num_players)
+        self.opponents = seat_opponents(opponents, read, num_players)
+        self.size = size
+        self.strict = strict
+        self.form = make_form(form, read, num_players, size, **options)
+        self.everyone = np.ones(size, np.bool_)
+        self.seeds = np.zeros(size, np.uint64)
+        self.indices = np.zeros(size, np.uint64)
+        self.deals: Deals | None = None
+        self._problems = np.zeros(size, np.int8)
+        self._available = np.ones((size, 3), np.int8)
+        self._available[:, 1:] = 0
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        """Of one learner."""
+        return self.form.action_space
+
+    def observation_space(self, has_stacks: bool = False) -> spaces.Dict:
+        """Of one learner."""
+        base = observation_space(self.table.rules, self.table.num_players, has_stacks)
+        return spaces.Dict({**base.spaces, **self.form.observation_parts()})
+
+    def deal(
+        self,
+        where: npt.NDArray[np.bool_] | None = None,
+        hands: Sequence[Sequence[Card] | None] | None = None,
+        can_surrender: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Deal number `indices` of `seeds` to all, or to those of the (B,) mask `where`.
+
+        Args:
+            where: Whom to deal to; None is everyone.
+            hands: Cards of some seats, the same at every table dealt to.
+            can_surrender: (M, N) bool; None leaves it to the rules.
+        """
+        everyone = slice(None) if where is None else where
+        seeds, indices = self.seeds[everyone], self.indices[everyone].copy()
+        if hands is None:
+            new = self.table.deal(seeds, indices)
+        else:
+            new = self.table.deal_around(hands, seeds, indices)
+        if can_surrender is not None:
+            new.can_surrender[:] = can_surrender
+        if where is None or self.deals is None:
+            self.deals = new
+            self._problems = np.zeros(self.size, np.int8)
+        else:
+            self.deals.put(where, new)
+            self._problems[where] = 0
+        self._available[:, 1] = self.deals.can_surrender[:, 0]
+        self._available[:, 2] = self.deals.naturals[:, 0] >= 0
+        self.form.begin(self.deals, where, self.table.rules)
+
+    def observe(self) -> dict[str, npt.NDArray[Any]]:
+        """Observations by key, (B, ...) each, new arrays."""
+        return {**self.observe_deals(self._dealt()), **self.form.observe()}
+
+    def observe_deals(self, deals: Deals) -> dict[str, npt.NDArray[Any]]:
+        """The part of the observations that the deals alone decide."""
+        return observe(
+            deals.hands[:, 0], deals.bits[:, 0], self.table.rules, self.table.num_players
+        )
+
+    def available(self) -> npt.NDArray[np.int8]:
+        """(B, 3) int8: which declarations each learner has."""
+        return self._available.copy()
+
+    def step(
+        self, read: Any, active: npt.NDArray[np.bool_], rng: np.random.Generator
+    ) -> Outcome | None:
+        """Carry out actions that `form.read` has checked; settle the hands they complete.
+
+        Args:
+            read: What `form.read` or `form.read_one` returned.
+            active: (B,) bool, whose actions count.
+            rng: For opponents that draw.
+
+        Raises:
+            ActionError: If strict and an active learner's action is masked or fouls; nothing has
+                changed then.
+        """
+        deals = self._dealt()
+        problems = self.form.problems(read, self._available)
+        if self.strict:
+            self._refuse(read, problems, active)
+        finished, declarations, rows = self.form.play(read, problems, active)
+        self._problems |= problems * active
+        if not finished.any():
+            return None
+        told = self._problems
+        if not finished.all():
+            deals = deals.take(finished)
+            declarations, rows, told = declarations[finished], rows[finished], told[finished]
+        actions = self.table.act(deals, [None, *self.opponents], rng)
+        actions.declarations[:, 0] = declarations
+        actions.rows[:, 0] = rows
+        settled = self.table.score(deals, actions)
+        told = told | np.where(settled.status[:, 0] == _IS_FOUL, FOUL, 0).astype(np.int8)
+        return Outcome(finished, deals, actions, settled, told)
+
+    def _dealt(self) -> Deals:
+        assert self.deals is not None, "dealt before it is used"
+        return self.deals
+
+    def _refuse(
+        self, read: Any, problems: npt.NDArray[np.int8], active: npt.NDArray[np.bool_]
+    ) -> None:
+        problems = problems.copy()
+        if self.form.num_steps == 1:
+            _, declarations, rows = self.form.play(read, problems, active)
+            _, is_legal = evaluate(self._dealt().hands[:, 0].copy(), rows, self.table.rules)
+            problems[(declarations == SHOW) & ~is_legal] |= FOUL
+        wrong = np.flatnonzero(active & (problems != 0))
+        if len(wrong):
+            which = f"environment {wrong[0]}: " if self.size > 1 else ""
+            raise ActionError(which + problem_text(int(problems[wrong[0]])))
+
+
+def problem_text(problems: int) -> str:
+    """What a value of `invalid_action` says, "" for nothing."""
+    return "; ".join(text for bit, text in PROBLEMS.items() if problems & bit)
+
+
+def seat_opponents(opponents: OpponentsLike, rules: Rules, num_players: int) -> list[Policy]:
+    """Policies of seats 1.. of a table.
+
+    Raises:
+        PolicyError: Unknown name, something that is no policy, or not one per other seat.
+    """
+    if isinstance(opponents, str) or hasattr(opponents, "act"):
+        given: list[Any] = [opponents] * (num_players - 1)
+    else:
+        given = list(opponents)
+        if len(given) != num_players - 1:
+            raise PolicyError(
+                f"{len(given)} opponents for {num_players} players: give one, or {num_players - 1}"
+            )
+    made: dict[str, Policy] = {}
+    seated: list[Policy] = []
+    for one in given:
+        if isinstance(one, str):
+            made[one] = policy = made.get(one) or make_policy(one, rules, num_players)
+        elif hasattr(one, "act"):
+            policy = one
+        else:
+            raise PolicyError(f"opponent {one!r}: give a policy's name or an object with act()")
+        seated.append(policy)
+    return seated
+
+
+def seed_of(seed: int) -> np.uint64:
+    """A seed as the deals take it, modulo 2**64."""
+    return np.uint64(int(seed) & _MASK64)
+
+
+def read_hands(options: dict[str, Any] | None) -> list[list[Card] | None] | None:
+    """The option `hands` of a reset: cards of some seats, as text or 13 ints each, or None.
+
+    Raises:
+        ActionError: Another option.
+        CardError: Hands that are not 13 different cards each.
+    """
+    unknown = set(options or {}) - {"hands"}
+    if unknown:
+        raise ActionError(f"reset option {sorted(unknown)[0]!r}: the option is 'hands'")
+    given = (options or {}).get("hands")
+    if given is None:
+        return None
+    if isinstance(given, str):
+        raise CardError(f"hands {given!r}: give a list of hands, one for each seat")
+    return [None if hand is None else _read_hand(hand) for hand in given]
+
+
+def _read_hand(hand: str | Sequence[str] | Sequence[Card] | IntArray) -> list[Card]:
+    if isinstance(hand, str) or any(isinstance(card, str) for card in hand):
+        return parse_hand(hand)  # type: ignore[arg-type]
+    return [int(card) for card in check_hands(np.asarray([hand]))[0]]

@@ -1,0 +1,347 @@
+"""The native vector environment: B tables a step, no Python per deal."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import logger
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from cpoker_env.env import check_render_mode
+from cpoker_env.errors import ActionError, ConfigError
+from cpoker_env.learners import (
+    Learners,
+    OpponentsLike,
+    Outcome,
+    RulesLike,
+    read_hands,
+    seed_of,
+)
+from cpoker_env.scoring import Showdown, pairwise_units
+
+Array = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
+    """B independent tables of `ChinesePoker-v0`, in any of its forms, stepped together.
+
+    `gym.make_vec("ChinesePoker-v0", num_envs=B)` makes it, as do the flat, sequential and
+    candidates ids. Environment i reset with seed s equals the scalar environment with seed s + i,
+    action for action; `ChinesePokerEnv` and the classes in `cpoker_env.forms` specify spaces, rules
+    and rewards, and every part gets a first axis of length B.
+
+    ## Seeding
+    `reset(seed=s)` deals number 0 of the seeds s .. s + B - 1, `reset(seed=[...])` of the given
+    ones (None leaves an environment with its next deal); `reset()` deals everyone the next.
+
+    ## Autoreset
+    `autoreset_mode` as in Gymnasium, declared in `metadata`:
+
+    * `"SameStep"` (default): an episode that ends is followed by the next deal in the same step.
+      The observation and `info["action_mask"]` belong to the new deal; `info["final_obs"]` and
+      `info["final_info"]` to the one that ended.
+    * `"NextStep"`: the step after the end deals and ignores its action.
+    * `"Disabled"`: reset those that ended by `reset(options={"reset_mask": (B,) bool})`.
+
+    ## Info
+    `action_mask`, (B, ...) int8. Of deals that ended, in `final_info` with autoreset in the same
+    step, else in the info itself, each with a mask `_key` (B,) bool as Gymnasium has it:
+
+    | key | shape | type | meaning |
+    |---|---|---|---|
+    | `units` | (B, num_players) | float64 | units won by each seat |
+    | `pairwise` | (B, num_players, num_players) | int32 | what the second seat owes the first |
+    | `statuses` | (B, num_players) | int8 | index into `scoring.STATUSES` |
+    | `naturals` | (B, num_players) | int8 | declared, index into `rules.PATTERNS`, -1 none |
+    | `hands` | (B, num_players, 13) | int8 | cards of each seat, highest first |
+    | `arrangements` | (B, num_players, 13) | int8 | row of each of those cards |
+    | `invalid_action` | (B,) | int8 | bits of `learners.PROBLEMS`, 0 for none |
+
+    `pairwise` is all 0 in a pool. `showdown(i)` gives the account a person can read.
+
+    ## Arguments
+    * `num_envs`: B.
+    * `autoreset_mode`: see above, the enum or its value.
+    * the others: as `ChinesePokerEnv`.
+
+    Raises:
+        CPokerError: An argument out of its range, of the class that fits it.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        rules: RulesLike = "mandarin",
+        num_players: int = 2,
+        opponents: OpponentsLike = "greedy",
+        render_mode: str | None = None,
+        strict: bool = False,
+        form: str = "structured",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
+        **form_options: Any,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+            raise ConfigError(f"num_envs {num_envs!r}: give a whole number, 1 or more")
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
+            raise ConfigError(f"autoreset_mode {autoreset_mode!r}: choose one of {modes}") from None
+        check_render_mode(render_mode, self.metadata)
+        self.learners = Learners(
+            rules, num_players, opponents, num_envs, strict=strict, form=form, **form_options
+        )
+        self.num_envs = num_envs
+        self.num_players = num_players
+        self.rules = self.learners.table.rules
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = self.learners.observation_space()
+        self.single_action_space = self.learners.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._everyone = np.ones(num_envs, np.bool_)
+        self._is_open = np.zeros(num_envs, np.bool_)
+        self._is_seeded = False
+        self._outcome: Outcome | None = None
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Deal to all, or to those of `options["reset_mask"]`.
+
+        Args:
+            seed: s for seeds s .. s + B - 1, or B seeds, or None for the next deals.
+            options: `reset_mask` (B,) bool, whom to deal to; `hands`, cards of some seats as in
+                `ChinesePokerEnv`, the same at every table dealt to.
+
+        Raises:
+            ActionError: An unknown option, a mask or seeds of another shape.
+            CardError: Hands that are not 13 different cards each, or share cards.
+        """
+        rest = dict(options or {})
+        where = self._read_mask(rest.pop("reset_mask", None))
+        hands = read_hands(rest)
+        before = self.learners.seeds, self.learners.indices
+        self._name_deals(seed, self._everyone if where is None else where)
+        try:
+            self.learners.deal(where, hands)
+        except Exception:
+            self.learners.seeds, self.learners.indices = before
+            raise
+        self._is_seeded = True
+        self._is_open[slice(None) if where is None else where] = True
+        info: dict[str, Any] = {}
+        _add(info, "action_mask", self._masks(), self._everyone if where is None else where)
+        return self.learners.observe(), info
+
+    def step(
+        self, actions: Any
+    ) -> tuple[dict[str, Array], Array, BoolArray, BoolArray, dict[str, Any]]:
+        """Play one action at every table.
+
+        Raises:
+            ActionError: Actions out of the space; a table without an open deal; if `strict`, an
+                action that is masked or fouls. Nothing has changed then.
+        """
+        learners, mode = self.learners, self.autoreset_mode
+        active = self._is_open
+        if not self._is_seeded or (mode != AutoresetMode.NEXT_STEP and not active.all()):
+            closed = int((~active).argmax())
+            raise ActionError(f"environment {closed} has no open deal: call reset() first")
+        outcome = learners.step(learners.form.read(actions), active.copy(), self.np_random)
+        rewards = np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, np.bool_)
+        info: dict[str, Any] = {}
+        if mode == AutoresetMode.NEXT_STEP and not active.all():
+            self._deal_next(~active)
+            self._is_open = self._everyone.copy()
+        if outcome is not None:
+            self._outcome = outcome
+            terminated = outcome.where
+            rewards[terminated] = outcome.settled.units[:, 0]
+            told = self._told(outcome)
+            if mode == AutoresetMode.SAME_STEP:
+                _add(told, "action_mask", self._masks(), terminated)
+                _add(info, "final_info", told, terminated)
+                _add(info, "final_obs", self._final_observations(outcome), terminated)
+                self._deal_next(terminated)
+            else:
+                info.update(told)
+                self._is_open = active & ~terminated
+        _add(info, "action_mask", self._masks(), self._everyone)
+        truncated = np.zeros(self.num_envs, np.bool_)
+        return learners.observe(), rewards, terminated.copy(), truncated, info
+
+    def action_masks(self) -> Any:
+        """int8 masks (B, ...) shaped like the action space."""
+        return self._masks()
+
+    def showdown(self, index: int) -> Showdown:
+        """The readable account of the deal of environment `index` that ended in the last step.
+
+        Raises:
+            ActionError: None of it ended there.
+        """
+        told = self._outcome
+        if not 0 <= index < self.num_envs:
+            raise ActionError(f"environment {index}: there are 0..{self.num_envs - 1}")
+        if told is None or not told.where[index]:
+            raise ActionError(f"environment {index} ended no deal in the last step: step first")
+        place = int(np.count_nonzero(told.where[:index]))
+        return self.learners.table.showdown(told.deals, told.actions, told.settled, place)
+
+    def render(self) -> tuple[str, ...] | None:
+        """In mode "ansi" a text per environment: the deal that just ended, or the hand to play."""
+        if self.render_mode is None:
+            logger.warn("render() without a render_mode: make the environment with one")
+            return None
+        if self.learners.deals is None:
+            raise ActionError("render without deals: call reset() first")
+        from cpoker_env.render import hand_text, showdown_text
+
+        told, hands = self._outcome, self.learners.deals.hands
+        return tuple(
+            showdown_text(self.showdown(i))
+            if told is not None and told.where[i]
+            else hand_text(hands[i, 0].tolist())
+            for i in range(self.num_envs)
+        )
+
+    def _masks(self) -> Any:
+        return self.learners.form.masks(self.learners.available())
+
+    def _read_mask(self, given: Any) -> BoolArray | None:
+        if given is None:
+            return None
+        where = np.asarray(given)
+        if where.shape != (self.num_envs,) or where.dtype != np.bool_ or not where.any():
+            raise ActionError(f"reset_mask {given!r}: give ({self.num_envs},) bool, one at least")
+        if not self._is_seeded and not where.all():
+            raise ActionError("reset_mask before the first reset(): deal to everyone first")
+        return where.copy()
+
+    def _name_deals(self, seed: int | Sequence[int | None] | None, where: BoolArray) -> None:
+        """Set the seeds and indices of the next deals of `where`."""
+        if seed is None and not self._is_seeded:
+            super().reset(seed=None)
+            seed = int(self.np_random_seed)
+        elif isinstance(seed, int | np.integer):
+            super().reset(seed=int(seed))
+        if isinstance(seed, int | np.integer):
+            given: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
+        elif seed is None:
+            given = [None] * self.num_envs
+        else:
+            given = list(seed)
+        if len(given) != self.num_envs:
+            raise ActionError(f"{len(given)} seeds for {self.num_envs} environments: give as many")
+        if not self._is_seeded:
+            drawn = int(self.np_random_seed)
+            given = [drawn + i if one is None else one for i, one in enumerate(given)]
+        seeds, indices = self.learners.seeds.copy(), self.learners.indices.copy()
+        for i in np.flatnonzero(where):
+            one = given[i]
+            if one is None:
+                indices[i] += np.uint64(1)
+            else:
+                seeds[i], indices[i] = seed_of(one), 0
+        self.learners.seeds, self.learners.indices = seeds, indices
+
+    def _deal_next(self, where: BoolArray) -> None:
+        self.learners.indices = self.learners.indices + where.astype(np.uint64)
+        self.learners.deal(None if where.all() else where)
+
+    def _told(self, outcome: Outcome) -> dict[str, Any]:
+        """What is known of deals that ended, (B, ...) each, with their masks."""
+        settled = outcome.settled
+        parts = {
+            "units": settled.units,
+            "pairwise": pairwise_units(settled, self.rules),
+            "statuses": settled.status,
+            "naturals": settled.naturals,
+            "hands": outcome.deals.hands,
+            "arrangements": outcome.actions.rows,
+            "invalid_action": outcome.problems,
+        }
+        told: dict[str, Any] = {}
+        for key, part in parts.items():
+            whole = part
+            if len(part) < self.num_envs:
+                whole = np.zeros((self.num_envs, *part.shape[1:]), part.dtype)
+                whole[outcome.where] = part
+            _add(told, key, whole, outcome.where)
+        return told
+
+    def _final_observations(self, outcome: Outcome) -> "FinalObservations":
+        where, deals = outcome.where, outcome.deals
+        added = {key: part[where] for key, part in self.learners.form.observe().items()}
+        return FinalObservations(where, lambda: {**self.learners.observe_deals(deals), **added})
+
+
+class FinalObservations(Sequence[dict[str, Array] | None]):
+    """Last observations of the episodes that ended in a step; built when first looked at.
+
+    Indexed by environment: `final_obs[i]` is that environment's observation, or None where none
+    ended, as in Gymnasium's object arrays; `final_obs[mask]` an object array of those. Indexed by
+    key: `final_obs["cards"]` is (B, ...), 0 where none ended.
+    """
+
+    def __init__(self, where: BoolArray, make: Callable[[], dict[str, Array]]) -> None:
+        self._where = where
+        self._make = make
+        self._parts: dict[str, Array] | None = None
+
+    def _observations(self) -> dict[str, Array]:
+        if self._parts is None:
+            self._parts = {}
+            for key, part in self._make().items():
+                self._parts[key] = np.zeros((len(self._where), *part.shape[1:]), part.dtype)
+                self._parts[key][self._where] = part
+        return self._parts
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = self._observations()
+        if isinstance(index, str):
+            return parts[index]
+        if isinstance(index, int | np.integer):
+            ended = self._where[index]
+            return {key: part[index] for key, part in parts.items()} if ended else None
+        return np.asarray(self)[index]
+
+    def __iter__(self) -> Iterator[dict[str, Array] | None]:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        listed = np.empty(len(self), object)
+        for i, one in enumerate(self):
+            listed[i] = one
+        return listed
+
+
+def _add(info: dict[str, Any], key: str, value: Any, where: BoolArray) -> None:
+    """Put a value and its mask into an info; a dict gets masks inside too."""
+    if isinstance(value, dict):
+        inside: dict[str, Any] = {}
+        for name, part in value.items():
+            if name.startswith("_"):
+                inside[name] = part
+            else:
+                _add(inside, name, part, where)
+        value = inside
+    info[key], info[f"_{key}"] = value, where.copy()
