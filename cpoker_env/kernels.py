@@ -48,7 +48,15 @@ from cpoker_env.rules import (
     NUM_PATTERNS,
     POOL_SCALE,
 )
-from cpoker_env.tables import FRONT_TRIPS, FULL_HOUSE, QUADS, ROYAL_FLUSH, STRAIGHT_FLUSH
+from cpoker_env.tables import (
+    FRONT_TRIPS,
+    FULL_HOUSE,
+    NUM_FRONTS,
+    NUM_SPLITS,
+    QUADS,
+    ROYAL_FLUSH,
+    STRAIGHT_FLUSH,
+)
 
 # Statuses of a seat at showdown.
 NORMAL, FOUL, SURRENDER, NATURAL = range(4)
@@ -84,11 +92,27 @@ NORMAL, FOUL, SURRENDER, NATURAL = range(4)
 NUM_PARTS = 13
 
 _SIX_PAIRS, _THREE_FLUSHES, _THREE_STRAIGHTS = 6, 7, 8
+_FIGURES = 0b0111000000000
+"""Set of ranks of jack, queen and king."""
+_EACH_RANK = 0o1111111111111
+_PAIRS_OF_RANKS = 3 * _EACH_RANK
+"""Masks of 13 counts of three bits each: their lowest bits, their two lower bits."""
+_MULTIPLES_OF_5 = 1 | 1 << 5 | 1 << 10
+_NUM_UNORDERED = NUM_FRONTS * NUM_SPLITS
+"""Ways to choose a front and split the rest into two fives in no order."""
+
+_ROW_SIZES = 3 | 5 << 4 | 5 << 8
 
 _PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _S32 = np.uint64(32)
+_ONE = np.uint64(1)
+
+_BIT_MODULUS = np.uint64(53)
+_CARD_OF_BIT = np.zeros(53, np.int8)
+"""Card by its bit of a 52-bit set modulo 53, of which 2 is a primitive root."""
+_CARD_OF_BIT[[pow(2, card, 53) for card in range(52)]] = np.arange(52)
 
 
 # ---------------------------------------------------------------- randomness and dealing
@@ -131,6 +155,45 @@ def _bounded(words, state, key, index, stream, bound):
             return np.int64(product >> _S32)
 
 
+@njit(cache=True)
+def _draw_words(key, index, num_blocks, words):
+    """Fill words (4, num_blocks) uint64: lane and number of the first Philox blocks of a deal."""
+    low, high = index & _LOW32, index >> _S32
+    for block in range(num_blocks):
+        word0, word1, word2, word3 = philox(key, low, high, np.uint64(block), np.uint64(0))
+        words[0, block] = word0
+        words[1, block] = word1
+        words[2, block] = word2
+        words[3, block] = word3
+
+
+@njit(cache=True)
+def _read_picks(words, num_cards, picks):
+    """Fill picks (52,) uint64: card i of a deal changes places with card picks[i] of the deck.
+
+    Returns 0, or another number if a word may be one of those that `_bounded` passes over to stay
+    unbiased: about once in three million deals.
+    """
+    doubtful = np.uint64(0)
+    for block in range((num_cards + 3) >> 2):
+        for lane in range(4):
+            place = 4 * block + lane
+            left = np.uint64(52 - place)
+            product = words[lane, block] * left
+            picks[place] = np.uint64(place) + (product >> _S32)
+            doubtful |= np.uint64(product & _LOW32 < left)
+    return doubtful
+
+
+@njit(cache=True)
+def _draw_picks_exactly(key, index, num_cards, picks):
+    """As `_read_picks`, a word at a time."""
+    words = np.empty(4, np.uint64)
+    state = np.zeros(1, np.int64)
+    for place in range(num_cards):
+        picks[place] = place + _bounded(words, state, key, index, 0, 52 - place)
+
+
 @njit(cache=True, nogil=True)
 def deal_into(keys, indices, hands):
     """Deal number `indices[b]` of seed `keys[b]`, into hands (B, N, 13) int8, highest first.
@@ -138,143 +201,133 @@ def deal_into(keys, indices, hands):
     Seat s holds the same cards whatever N is.
     """
     num_seats = hands.shape[1]
+    # Whole groups of eight blocks fill vector registers, which is quicker than a few less.
+    num_blocks = 8 if num_seats <= 2 else 16
     deck = np.empty(52, np.int8)
-    words = np.empty(4, np.uint64)
-    state = np.zeros(1, np.int64)
+    words = np.empty((4, 16), np.uint64)
+    picks = np.empty(52, np.uint64)
     for b in range(hands.shape[0]):
-        state[0] = 0
+        _draw_words(keys[b], indices[b], num_blocks, words)
+        if _read_picks(words, 13 * num_seats, picks):
+            _draw_picks_exactly(keys[b], indices[b], 13 * num_seats, picks)
         for card in range(52):
             deck[card] = card
-        dealt = 0
         for seat in range(num_seats):
             held = np.uint64(0)
-            for _ in range(13):
-                left = 52 - dealt
-                pick = dealt
-                if left > 1:
-                    pick += _bounded(words, state, keys[b], indices[b], 0, left)
+            for i in range(13):
+                pick = picks[13 * seat + i]
                 card = deck[pick]
-                deck[pick] = deck[dealt]
-                deck[dealt] = card
-                dealt += 1
-                held |= np.uint64(1) << np.uint64(card)
-            place = 0
-            for card in range(51, -1, -1):
-                if held >> np.uint64(card) & np.uint64(1):
-                    hands[b, seat, place] = card
-                    place += 1
+                deck[pick] = deck[13 * seat + i]
+                held |= _ONE << np.uint64(card)
+            for place in range(13):
+                rest = held & (held - _ONE)
+                hands[b, seat, 12 - place] = _CARD_OF_BIT[(held ^ rest) % _BIT_MODULUS]
+                held = rest
 
 
 # ---------------------------------------------------------------- strengths and row order
 
 
 @njit(cache=True)
-def row_strengths(hand, rows, tables):
-    """(front, middle, back, is_legal_size) strengths of one arrangement; zeros if sizes are off."""
-    size0 = size1 = size2 = 0
-    index0 = index1 = index2 = 0
-    suits1 = suits2 = 15
+def _has_row_sizes(rows, m):
+    """Whether arrangement m has three, five and five cards."""
+    sizes = 0
     for i in range(13):
-        card = hand[i]
-        rank = card >> 2
-        row = rows[i]
-        if row == 0:
-            if size0 < 3:
-                index0 += tables.offset[size0, rank]
-            size0 += 1
-        elif row == 1:
-            if size1 < 5:
-                index1 += tables.offset[size1, rank]
-            size1 += 1
-            suits1 &= 1 << (card & 3)
-        else:
-            if size2 < 5:
-                index2 += tables.offset[size2, rank]
-            size2 += 1
-            suits2 &= 1 << (card & 3)
-    if size0 != 3 or size1 != 5:
-        return 0, 0, 0, False
-    middle = tables.flush[index1] if suits1 else tables.plain[index1]
-    back = tables.flush[index2] if suits2 else tables.plain[index2]
-    return np.int64(tables.front[index0]), np.int64(middle), np.int64(back), True
+        sizes += 1 << 4 * np.int64(rows[m, i])
+    return sizes == _ROW_SIZES
 
 
-@njit(cache=True)
-def _in_order(front, middle, back, tables, rules):
-    if middle < tables.min_middle[front]:
-        return False
-    return back > middle or (back == middle and rules[F_BACK_MAY_TIE] == 1)
+@njit(cache=True, forceinline=True)
+def row_strengths(hands, rows, m, offset, fives, fronts):
+    """(front, middle, back) strengths of arrangement m of rows of the right sizes.
+
+    Nothing branches on a row, which no processor can foresee: the rows lie side by side in each
+    number, cards so far in four bits, indices in 16 bits, suits not all of a row is of in four.
+    """
+    taken = index = mixed = np.int64(0)
+    for i in range(13):
+        card = np.int64(hands[m, i])
+        row = np.int64(rows[m, i])
+        index += offset[taken >> 4 * row & 15, card >> 2 & 15] << 16 * row
+        mixed |= (15 ^ 1 << (card & 3)) << 4 * row
+        taken += 1 << 4 * row
+    front = np.int64(fronts[index & 0xFFFF])
+    middle = np.int64(fives[np.int64(mixed >> 4 & 15 != 15), index >> 16 & 0xFFFF])
+    back = np.int64(fives[np.int64(mixed >> 8 & 15 != 15), index >> 32 & 0xFFFF])
+    return front, middle, back
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
+def _in_order(front, middle, back, min_middle, back_may_tie):
+    return middle >= min_middle[front] and (back > middle or (back == middle and back_may_tie))
+
+
+@njit(cache=True, nogil=True)
 def evaluate_into(hands, rows, tables, rules, strengths, is_legal):
     """Row strengths (M, 3) int16 and legality (M,) bool of arrangements (M, 13)."""
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
-        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        front = middle = back = np.int64(0)
+        sized = _has_row_sizes(rows, m)
+        if sized:
+            front, middle, back = row_strengths(hands, rows, m, offset, fives, fronts)
         strengths[m, 0] = front
         strengths[m, 1] = middle
         strengths[m, 2] = back
-        is_legal[m] = sized and _in_order(front, middle, back, tables, rules)
+        is_legal[m] = sized and _in_order(front, middle, back, min_middle, back_may_tie)
 
 
 # ---------------------------------------------------------------- naturals
 
 
-@njit(cache=True)
-def natural_bits(hand, tables, rules):
-    """Bit set of the patterns a hand holds, bit = position in PATTERNS, in play or not."""
-    ranks = 0
+@njit(cache=True, forceinline=True)
+def natural_bits(hands, m, straights, straights_ranks, quads_may_pair, trips_may_pair):
+    """Bit set of the patterns hand m holds, bit = position in PATTERNS, in play or not."""
+    ranks = np.int64(0)
     counts = np.int64(0)
-    reds = 0
     suit_counts = np.int64(0)
-    has_figure = False
     for i in range(13):
-        card = hand[i]
-        rank = card >> 2
-        suit = card & 3
-        ranks |= 1 << rank
-        counts += np.int64(1) << (3 * rank)
-        suit_counts += np.int64(1) << (4 * suit)
-        reds += suit == 1 or suit == 2
-        has_figure |= 9 <= rank <= 11
+        card = np.int64(hands[m, i])
+        ranks |= 1 << (card >> 2)
+        counts += 1 << (3 * (card >> 2))
+        suit_counts += 1 << (4 * (card & 3))
+    highest, lowest = hands[m, 0] >> 2, hands[m, 12] >> 2
     bits = 0
-    is_dragon = ranks == 0x1FFF
-    one_colour = reds == 0 or reds == 13
-    if is_dragon:
-        bits |= 1 << 2
-        if one_colour:
-            bits |= 1 << 1
-        suit = hand[0] & 3
-        if (suit_counts >> (4 * suit)) & 15 == 13:
-            bits |= 1
-    if one_colour:
+    reds = (suit_counts >> 4 & 15) + (suit_counts >> 8 & 15)
+    if reds == 0 or reds == 13:
         bits |= 1 << 3
-    if hand[0] >> 2 <= 7:
+    if ranks == 0x1FFF:
+        bits |= 1 << 2
+        if bits & 1 << 3:
+            bits |= 1 << 1
+        # 13 in four bits: all set but one
+        if suit_counts & (suit_counts >> 2) & (suit_counts >> 3) & 0x1111:
+            bits |= 1
+    if highest <= 7:
         bits |= 1 << 4
-    if hand[12] >> 2 >= 8:
+    if lowest >= 8:
         bits |= 1 << 5
-    if not has_figure:
+    if ranks & _FIGURES == 0:
         bits |= 1 << 9
-    if _holds_six_pairs(counts, rules):
+    if _holds_six_pairs(counts, quads_may_pair, trips_may_pair):
         bits |= 1 << _SIX_PAIRS
     if _holds_three_flushes(suit_counts):
         bits |= 1 << _THREE_FLUSHES
-    if _straights_place(counts, tables.straights) >= 0:
+    if straights_ranks[ranks] and _straights_place(counts, straights) >= 0:
         bits |= 1 << _THREE_STRAIGHTS
     return bits
 
 
 @njit(cache=True)
-def _holds_six_pairs(counts, rules):
-    pairs = 0
-    for rank in range(13):
-        count = (counts >> (3 * rank)) & 7
-        if count == 4 and rules[F_SIX_PAIRS_QUADS] == 0:
-            return False
-        if count == 3 and rules[F_SIX_PAIRS_TRIPS] == 0:
-            return False
-        pairs += count >> 1
-    return pairs == 6
+def _holds_six_pairs(counts, quads_may_pair, trips_may_pair):
+    """Whether counts, three bits a rank, hold six pairs; quads are two, trips one and a card."""
+    # 8 leaves 1 modulo 7, so the remainder adds up the ranks; a hand has no more than six pairs.
+    has_pairs = (counts >> 1 & _PAIRS_OF_RANKS) % 7 == 6
+    has_quads = counts & (_EACH_RANK << 2) != 0
+    has_trips = counts & (counts >> 1) & _EACH_RANK != 0
+    return has_pairs and (quads_may_pair or not has_quads) and (trips_may_pair or not has_trips)
 
 
 @njit(cache=True)
@@ -283,10 +336,8 @@ def _holds_three_flushes(suit_counts):
     with_front = 0
     for suit in range(4):
         count = (suit_counts >> (4 * suit)) & 15
-        if count % 5 == 3:
-            with_front += 1
-        elif count % 5 != 0:
-            return False
+        if _MULTIPLES_OF_5 >> count & 1 == 0:
+            with_front += 1 if _MULTIPLES_OF_5 << 3 >> count & 1 else 4
     return with_front == 1
 
 
@@ -313,9 +364,15 @@ def best_pattern(bits, rules):
 @njit(cache=True, nogil=True)
 def naturals_into(hands, tables, rules, bits, best):
     """Patterns held (M,) int16 and the best in play (M,) int8, -1 for none, of hands (M, 13)."""
+    straights, straights_ranks = tables.straights, tables.straights_ranks
+    quads_may_pair = rules[F_SIX_PAIRS_QUADS] == 1
+    trips_may_pair = rules[F_SIX_PAIRS_TRIPS] == 1
     for m in range(hands.shape[0]):
-        bits[m] = natural_bits(hands[m], tables, rules)
-        best[m] = best_pattern(bits[m], rules)
+        held = natural_bits(hands, m, straights, straights_ranks, quads_may_pair, trips_may_pair)
+        bits[m] = held
+        best[m] = -1
+        if held:
+            best[m] = best_pattern(held, rules)
 
 
 @njit(cache=True)
@@ -414,20 +471,27 @@ def back_royalty(strength, rules):
 
 
 @njit(cache=True)
+def _row_gain(royalty, rules):
+    """(plain units, royalty units) a row takes when it wins, and the royalty it takes anyway."""
+    mode = rules[F_ROYALTIES]
+    zero = np.int64(0)
+    if mode == 0 or royalty == 0:
+        return zero + 1, zero, zero
+    if mode == 2:
+        return zero + 1, zero, royalty - 1
+    return rules[F_ROYALTY_ADDS], royalty, zero
+
+
+@njit(cache=True)
 def row_result(result, royalty_a, royalty_b, rules):
     """(plain units, royalty units) to the first seat of one compared row, scoop aside.
 
     `result` is 1, 0 or -1 for a row won, tied or lost; royalties are table values.
     """
-    mode = rules[F_ROYALTIES]
-    if mode == 2:
-        return result, max(royalty_a - 1, 0) - max(royalty_b - 1, 0)
-    if mode == 0 or result == 0:
-        return result, 0 * result
-    royalty = royalty_a if result > 0 else royalty_b
-    if royalty > 0 and rules[F_ROYALTY_ADDS] == 0:
-        return 0 * result, result * royalty
-    return result, result * royalty
+    plain_a, prize_a, kept_a = _row_gain(royalty_a, rules)
+    plain_b, prize_b, kept_b = _row_gain(royalty_b, rules)
+    plain, prize = (plain_a, prize_a) if result > 0 else (plain_b, prize_b)
+    return result * plain, result * prize + kept_a - kept_b
 
 
 @njit(cache=True)
@@ -453,8 +517,7 @@ def _rows_parts(a, b, bank, homerun, rules):
     royalties = royalty0 + royalty1 + royalty2
     rows = row0 + row1 + row2
     scoop, multiplier = _scoop_part(rows, units, royalties, homerun, rules)
-    leader = units + royalties + scoop if rules[F_OVERALL_BY_POINTS] == 1 else rows
-    overall = rules[F_OVERALL_POINT] * _sign(leader, 0, 0)
+    overall = _overall_part(rows, units + royalties + scoop, rules)
     total = units + royalties + scoop + overall
     return total, row0, row1, row2, units, royalty0, royalty1, royalty2, scoop, overall, multiplier
 
@@ -463,14 +526,22 @@ def _rows_parts(a, b, bank, homerun, rules):
 def _scoop_part(rows, units, royalties, homerun, rules):
     """(units added by a scoop, multiplier of the plain units) when one seat won all three rows."""
     mode = rules[F_SCOOP]
-    if mode == 0 or (rows != 3 and rows != -3):
+    is_scoop = 1 if rows * rows == 9 else 0
+    if mode == 0:
         return 0 * rows, 1
     if mode == 1:
-        return rules[F_SCOOP_EXTRA] * (rows // 3), 1
+        return is_scoop * rules[F_SCOOP_EXTRA] * (1 if rows > 0 else -1), 1
     if mode == 2:
-        return units + royalties, 2
-    multiplier = 3 if homerun != 0 else 2
-    return units * (multiplier - 1), multiplier
+        return is_scoop * (units + royalties), 1 + is_scoop
+    more = is_scoop * (2 if homerun != 0 else 1)
+    return more * units, 1 + more
+
+
+@njit(cache=True)
+def _overall_part(rows, points, rules):
+    """Units for the majority: of rows, or of the points the pairing moved so far."""
+    leader = points if rules[F_OVERALL_BY_POINTS] == 1 else rows
+    return rules[F_OVERALL_POINT] * _sign(leader, 0, 0)
 
 
 @njit(cache=True)
@@ -635,34 +706,148 @@ def _settle_pool(strengths, status, units):
                 units[sole[0]] += 3 * POOL_SCALE
 
 
-@njit(cache=True)
-def _settle_deal(strengths, status, naturals, keys, rules, units):
-    num_seats = status.shape[0]
-    if rules[F_TOPOLOGY] == 2:
-        _settle_pool(strengths, status, units)
-        return
-    runner = _homerun_seat(strengths, status, rules)
+_S_STRENGTH, _S_GAIN, _S_KEPT, _S_UNITS = 0, 3, 6, 7
+"""Columns of the scratch of `_settle_rows`: strengths and gains of three rows, then one each."""
+
+
+@njit(cache=True, forceinline=True)
+def _read_rows(strengths, deal, rules, seats):
+    """Fill seats (4, 8) int64: what ordinary hands bring to each of their pairings.
+
+    A gain holds plain units in the lowest three bits, royalty units above them, so that
+    `_rows_total` adds up both at once.
+    """
+    for seat in range(strengths.shape[1]):
+        front = np.int64(strengths[deal, seat, 0])
+        middle = np.int64(strengths[deal, seat, 1])
+        back = np.int64(strengths[deal, seat, 2])
+        plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
+        plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
+        plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
+        seats[seat, _S_STRENGTH] = front
+        seats[seat, _S_STRENGTH + 1] = middle
+        seats[seat, _S_STRENGTH + 2] = back
+        seats[seat, _S_GAIN] = plain0 + 8 * prize0
+        seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
+        seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
+        seats[seat, _S_KEPT] = kept0 + kept1 + kept2
+        seats[seat, _S_UNITS] = 0
+
+
+@njit(cache=True, forceinline=True)
+def _rows_total(seats, a, b, bank, homerun, rules):
+    """(units, rows won less rows lost) of seat a against seat b, as `_rows_parts` has them.
+
+    Rows are won and lost at random, so the winner's gain is looked up, not branched on.
+    """
+    rows = gains = 0
+    for row in range(3):
+        result = _sign(seats[a, row], seats[b, row], bank)
+        rows += result
+        gains += result * seats[a if result > 0 else b, _S_GAIN + row]
+    units = ((gains + 4) & 7) - 4
+    royalties = ((gains - units) >> 3) + seats[a, _S_KEPT] - seats[b, _S_KEPT]
+    scoop, _ = _scoop_part(rows, units, royalties, homerun, rules)
+    points = units + royalties + scoop
+    return points + _overall_part(rows, points, rules), rows
+
+
+@njit(cache=True, forceinline=True)
+def _settle_rows(strengths, deal, rules, seats, units, pairs):
+    """Units (B, N) and pairs (N, N) of a deal where all seats show ordinary hands."""
+    num_seats = strengths.shape[1]
+    is_banked = rules[F_TOPOLOGY] == 1
+    _read_rows(strengths, deal, rules, seats)
+    scoops = 0
+    for b in range(num_seats):
+        for a in range(b):
+            bank = _bank_of(a, b, rules)
+            if is_banked and bank == 0:
+                pairs[a, b] = pairs[b, a] = 0
+                continue
+            total, rows = _rows_total(seats, a, b, bank, 0, rules)
+            # four bits a seat count its scoops
+            scoops += (1 if rows * rows == 9 else 0) << (4 * (a if rows > 0 else b))
+            _post(a, b, total, seats, pairs)
+    if rules[F_SCOOP] == 3 and num_seats == 4 and scoops & (scoops >> 1) & 0x1111:
+        for a in range(4):
+            if (scoops >> (4 * a)) & 15 == 3:
+                for b in range(4):
+                    if a != b:
+                        total, _ = _rows_total(seats, a, b, _bank_of(a, b, rules), 1, rules)
+                        _post(a, b, total - pairs[a, b], seats, pairs)
+                        pairs[a, b], pairs[b, a] = total, -total
     for seat in range(num_seats):
-        units[seat] = 0
+        units[deal, seat] = seats[seat, _S_UNITS]
+
+
+@njit(cache=True, forceinline=True)
+def _post(a, b, total, seats, pairs):
+    pairs[a, b] = total
+    pairs[b, a] = -total
+    seats[a, _S_UNITS] += total
+    seats[b, _S_UNITS] -= total
+
+
+@njit(cache=True)
+def _settle_pairs(strengths, status, naturals, keys, rules, pairs):
+    """Fill pairs (N, N) whatever the seats show."""
+    num_seats = status.shape[0]
+    runner = _homerun_seat(strengths, status, rules)
     for a in range(num_seats - 1):
         for b in range(a + 1, num_seats):
             bank = _bank_of(a, b, rules)
             if rules[F_TOPOLOGY] == 1 and bank == 0:
+                pairs[a, b] = pairs[b, a] = 0
                 continue
             homerun = 1 if runner == a else -1 if runner == b else 0
             parts = _pair_parts(a, b, strengths, status, naturals, keys, bank, homerun, rules)
-            units[a] += parts[PART_TOTAL]
-            units[b] -= parts[PART_TOTAL]
+            pairs[a, b] = parts[PART_TOTAL]
+            pairs[b, a] = -parts[PART_TOTAL]
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
+def _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs):
+    num_seats = status.shape[1]
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(strengths[deal], status[deal], units[deal])
+        return
+    special = 0
+    for seat in range(num_seats):
+        special |= status[deal, seat]
+    if special == NORMAL:
+        _settle_rows(strengths, deal, rules, seats, units, pairs)
+        return
+    _settle_pairs(strengths[deal], status[deal], naturals[deal], keys[deal], rules, pairs)
+    for seat in range(num_seats):
+        total = 0
+        for other in range(num_seats):
+            total += pairs[seat, other]
+        units[deal, seat] = total
+
+
+@njit(cache=True, nogil=True)
 def settle_into(strengths, status, naturals, keys, rules, units):
     """Kernel units (B, N) int32 of settled deals.
 
     strengths (B, N, 3), status (B, N), naturals (B, N) declared pattern or -1, keys (B, N).
     """
-    for b in range(units.shape[0]):
-        _settle_deal(strengths[b], status[b], naturals[b], keys[b], rules, units[b])
+    seats = np.empty((4, 8), np.int64)
+    pairs = np.zeros((4, 4), np.int32)
+    for deal in range(units.shape[0]):
+        _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs)
+
+
+@njit(cache=True, nogil=True)
+def settle_pairs_into(strengths, status, naturals, keys, rules, units, pairs):
+    """`settle_into` and the pairings: pairs (B, N, N) int32, what column b owes row a.
+
+    0 where no pairing is held: with oneself, between seats without the bank, all of a pool.
+    """
+    seats = np.empty((4, 8), np.int64)
+    pairs[:] = 0
+    for deal in range(units.shape[0]):
+        _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs[deal])
 
 
 @njit(cache=True)
@@ -692,16 +877,22 @@ def resolve_into(hands, rows, declarations, patterns, tables, rules, strengths, 
     declarations (M,) 0 show, 1 surrender, 2 natural; patterns (M,) the natural declared or -1.
     Fills strengths (M, 3), status (M,), keys (M,).
     """
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
         keys[m] = 0
-        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        front = middle = back = np.int64(0)
+        sized = _has_row_sizes(rows, m)
+        if sized:
+            front, middle, back = row_strengths(hands, rows, m, offset, fives, fronts)
         strengths[m, 0], strengths[m, 1], strengths[m, 2] = front, middle, back
         if declarations[m] == 1:
             status[m] = SURRENDER
         elif declarations[m] == 2:
             status[m] = NATURAL
             keys[m] = natural_key(hands[m], patterns[m], tables, rules)
-        elif sized and _in_order(front, middle, back, tables, rules):
+        elif sized and _in_order(front, middle, back, min_middle, back_may_tie):
             status[m] = NORMAL
         else:
             status[m] = FOUL
@@ -940,24 +1131,71 @@ def greedy_into(hands, tables, rules, rows):
 
 
 @njit(cache=True)
+def _strength_of_five(hand, place, tables):
+    """Strength of the five at this place of tables.five_masks."""
+    index = np.int64(0)
+    suits = np.int64(15)
+    for i in range(5):
+        card = np.int64(hand[tables.five_cards[place, i]])
+        index += tables.offset[i, card >> 2]
+        suits &= 1 << (card & 3)
+    return np.int64(tables.flush[index] if suits else tables.plain[index])
+
+
+@njit(cache=True)
+def _strength_of_front(hand, place, tables):
+    """Strength of the front at this place of tables.front_masks."""
+    index = np.int64(0)
+    for i in range(3):
+        index += tables.offset[i, np.int64(hand[tables.front_cards[place, i]]) >> 2]
+    return np.int64(tables.front[index])
+
+
+@njit(cache=True)
+def _holds_equal_fives(hand):
+    """Whether a hand has the five pairs of like ranks that two rows of one strength take."""
+    counts = np.int64(0)
+    for i in range(13):
+        counts += 1 << (3 * (np.int64(hand[i]) >> 2))
+    return (counts >> 1 & _PAIRS_OF_RANKS) % 7 >= 5
+
+
+@njit(cache=True, nogil=True)
 def uniform_into(hands, keys, indices, streams, tables, rules, rows):
     """A uniformly drawn legal arrangement of each hand (M, 13), by rejection, into rows.
 
+    A front and an unordered split of the rest are drawn, the stronger five is the back: every
+    legal arrangement comes of one such draw. Where equal fives are legal they stand for two
+    arrangements, so a hand that may hold them draws the order of the fives too.
     The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
     """
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
-    slots = np.array([0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2], np.int8)
     for h in range(hands.shape[0]):
+        hand = hands[h]
         state[0] = 0
+        is_ordered = rules[F_BACK_MAY_TIE] == 1 and _holds_equal_fives(hand)
+        bound = _NUM_UNORDERED * 2 if is_ordered else _NUM_UNORDERED
         while True:
-            rows[h] = slots
-            for i in range(12):
-                pick = i + _bounded(words, state, keys[h], indices[h], streams[h], 13 - i)
-                rows[h, i], rows[h, pick] = rows[h, pick], rows[h, i]
-            front, middle, back, _ = row_strengths(hands[h], rows[h], tables)
-            if _in_order(front, middle, back, tables, rules):
+            drawn = _bounded(words, state, keys[h], indices[h], streams[h], bound)
+            is_swapped = drawn >= _NUM_UNORDERED
+            if is_swapped:
+                drawn -= _NUM_UNORDERED
+            front, split = drawn // 126, drawn % 126
+            x, y = tables.splits[front, split, 0], tables.splits[front, split, 1]
+            middle, back = _strength_of_five(hand, x, tables), _strength_of_five(hand, y, tables)
+            if is_swapped or (middle > back and not is_ordered):
+                x, middle, back = y, back, middle
+            if middle > back or (middle == back and not is_ordered):
+                continue
+            if middle >= tables.min_middle[_strength_of_front(hand, front, tables)]:
                 break
+        for i in range(13):
+            rows[h, i] = 2
+        for i in range(3):
+            rows[h, tables.front_cards[front, i]] = 0
+        for i in range(5):
+            rows[h, tables.five_cards[x, i]] = 1
 
 
 # ---------------------------------------------------------------- values of arrangements
