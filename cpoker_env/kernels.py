@@ -12,6 +12,9 @@ a hand plus `rows`, (13,) int8 in 0 front, 1 middle, 2 back, the row of each car
 # numba's decorators are untyped
 # mypy: disable-error-code="misc, no-untyped-def, no-untyped-call"
 
+import contextlib
+import sys
+
 import numpy as np
 from numba import njit
 
@@ -115,6 +118,34 @@ _CARD_OF_BIT = np.zeros(53, np.int8)
 _CARD_OF_BIT[[pow(2, card, 53) for card in range(52)]] = np.arange(52)
 
 
+def _announce_compiling():
+    """Have standard error told, once a process, when kernels are compiled; loading is silent."""
+    from numba.core import event
+
+    class Notice(event.Listener):
+        is_given = False
+
+        def notify(self, event):
+            # Whatever goes wrong here, numba must go on.
+            with contextlib.suppress(Exception):
+                super().notify(event)
+
+        def on_start(self, event):
+            if not self.is_given and event.data["dispatcher"].py_func.__module__ == __name__:
+                self.is_given = True
+                text = "cpoker-env: compiling kernels, once; later starts load them from disk"
+                print(text, file=sys.stderr, flush=True)
+
+        def on_end(self, event):
+            pass
+
+    event.register("numba:compile", Notice())
+
+
+with contextlib.suppress(Exception):
+    _announce_compiling()
+
+
 # ---------------------------------------------------------------- randomness and dealing
 
 
@@ -137,7 +168,7 @@ def philox(key, c0, c1, c2, c3):
     return c0, c1, c2, c3
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _bounded(words, state, key, index, stream, bound):
     """Unbiased int below `bound`; `words` (4,) and `state` (1,) buffer the sequence in place."""
     limit = np.uint64(bound)
@@ -191,7 +222,7 @@ def _draw_picks_exactly(key, index, num_cards, picks):
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
     for place in range(num_cards):
-        picks[place] = place + _bounded(words, state, key, index, 0, 52 - place)
+        picks[place] = place + _bounded(words, state, key, index, np.int64(0), 52 - place)
 
 
 @njit(cache=True, nogil=True)
@@ -541,14 +572,14 @@ def _scoop_part(rows, units, royalties, homerun, rules):
 def _overall_part(rows, points, rules):
     """Units for the majority: of rows, or of the points the pairing moved so far."""
     leader = points if rules[F_OVERALL_BY_POINTS] == 1 else rows
-    return rules[F_OVERALL_POINT] * _sign(leader, 0, 0)
+    return rules[F_OVERALL_POINT] * (1 if leader > 0 else -1 if leader < 0 else 0)
 
 
 @njit(cache=True)
 def _foul_price(strengths, rules):
     """(plain, royalty0..2, scoop, overall) units an ordinary hand takes from a fouled one."""
     as_rows = rules[F_FOUL_PRICE] < 0
-    base = 3 if as_rows else rules[F_FOUL_PRICE]
+    base = np.int64(3) if as_rows else rules[F_FOUL_PRICE]
     royalty0 = _foul_royalty(front_royalty(strengths[0], rules), rules)
     royalty1 = _foul_royalty(middle_royalty(strengths[1], rules), rules)
     royalty2 = _foul_royalty(back_royalty(strengths[2], rules), rules)
@@ -557,7 +588,9 @@ def _foul_price(strengths, rules):
     if rules[F_FOUL_ROYALTIES] == 2 and rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0:
         base -= (royalty0 > 0) + (royalty1 > 0) + (royalty2 > 0)
     if as_rows:
-        scoop, _ = _scoop_part(3, base, royalty0 + royalty1 + royalty2, 0, rules)
+        scoop, _ = _scoop_part(
+            np.int64(3), base, royalty0 + royalty1 + royalty2, np.int64(0), rules
+        )
         overall += rules[F_OVERALL_POINT]
     return base, royalty0, royalty1, royalty2, scoop, overall
 
@@ -623,9 +656,10 @@ def _natural_price(a, b, status, naturals, keys, rules):
         return KIND_NATURAL, -rules[F_NATURAL_VALUE + naturals[b]]
     if status[b] != NATURAL:
         return KIND_NATURAL, rules[F_NATURAL_VALUE + naturals[a]]
-    higher = _sign(rules[F_LADDER + naturals[a]], rules[F_LADDER + naturals[b]], 0)
+    tie = np.int64(0)
+    higher = _sign(rules[F_LADDER + naturals[a]], rules[F_LADDER + naturals[b]], tie)
     if higher == 0:
-        higher = _sign(keys[a], keys[b], 0)
+        higher = _sign(keys[a], keys[b], tie)
     if higher == 0:
         return KIND_NATURAL_TIE, np.int64(0)
     winner = a if higher > 0 else b
@@ -640,7 +674,7 @@ def _homerun_seat(strengths, status, rules):
     for seat in range(4):
         if status[seat] != NORMAL:
             continue
-        bank = _bank_of(seat, -1, rules)
+        bank = _bank_of(seat, np.int64(-1), rules)
         if rules[F_TOPOLOGY] == 1 and bank == 0:
             continue
         made = True
@@ -680,58 +714,35 @@ def _settle_pool(strengths, status, units):
         units[seat] = 0
     if num_normal == 0:
         return
-    sole = np.full(3, -1, np.int64)
     for seat in range(num_seats):
         units[seat] = -3 * POOL_SCALE
+    # bit sets of seats: those that won every row alone so far, and those that share a row
+    sweepers = np.int64(15)
     for row in range(3):
         best = -1
-        shared = 0
+        takers = shared = np.int64(0)
         for seat in range(num_seats):
-            if status[seat] != NORMAL:
+            if status[seat] != NORMAL or strengths[seat, row] < best:
                 continue
             if strengths[seat, row] > best:
                 best = strengths[seat, row]
-                shared = 1
-                sole[row] = seat
-            elif strengths[seat, row] == best:
-                shared += 1
-                sole[row] = -1
+                takers = shared = np.int64(0)
+            takers |= 1 << seat
+            shared += 1
         for seat in range(num_seats):
-            if status[seat] == NORMAL and strengths[seat, row] == best:
+            if takers >> seat & 1:
                 units[seat] += num_seats * POOL_SCALE // shared
-    if sole[0] >= 0 and sole[0] == sole[1] and sole[1] == sole[2]:
+        sweepers &= takers if shared == 1 else 0
+    if sweepers:
         for seat in range(num_seats):
-            if seat != sole[0] and status[seat] == NORMAL:
+            if sweepers >> seat & 1:
+                units[seat] += 3 * POOL_SCALE * (num_normal - 1)
+            elif status[seat] == NORMAL:
                 units[seat] -= 3 * POOL_SCALE
-                units[sole[0]] += 3 * POOL_SCALE
 
 
 _S_STRENGTH, _S_GAIN, _S_KEPT, _S_UNITS = 0, 3, 6, 7
 """Columns of the scratch of `_settle_rows`: strengths and gains of three rows, then one each."""
-
-
-@njit(cache=True, forceinline=True)
-def _read_rows(strengths, deal, rules, seats):
-    """Fill seats (4, 8) int64: what ordinary hands bring to each of their pairings.
-
-    A gain holds plain units in the lowest three bits, royalty units above them, so that
-    `_rows_total` adds up both at once.
-    """
-    for seat in range(strengths.shape[1]):
-        front = np.int64(strengths[deal, seat, 0])
-        middle = np.int64(strengths[deal, seat, 1])
-        back = np.int64(strengths[deal, seat, 2])
-        plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
-        plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
-        plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
-        seats[seat, _S_STRENGTH] = front
-        seats[seat, _S_STRENGTH + 1] = middle
-        seats[seat, _S_STRENGTH + 2] = back
-        seats[seat, _S_GAIN] = plain0 + 8 * prize0
-        seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
-        seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
-        seats[seat, _S_KEPT] = kept0 + kept1 + kept2
-        seats[seat, _S_UNITS] = 0
 
 
 @njit(cache=True, forceinline=True)
@@ -740,53 +751,93 @@ def _rows_total(seats, a, b, bank, homerun, rules):
 
     Rows are won and lost at random, so the winner's gain is looked up, not branched on.
     """
-    rows = gains = 0
+    rows = gains = np.int64(0)
     for row in range(3):
         result = _sign(seats[a, row], seats[b, row], bank)
         rows += result
         gains += result * seats[a if result > 0 else b, _S_GAIN + row]
-    units = ((gains + 4) & 7) - 4
-    royalties = ((gains - units) >> 3) + seats[a, _S_KEPT] - seats[b, _S_KEPT]
-    scoop, _ = _scoop_part(rows, units, royalties, homerun, rules)
-    points = units + royalties + scoop
+    plain = ((gains + 4) & 7) - 4
+    royalties = ((gains - plain) >> 3) + seats[a, _S_KEPT] - seats[b, _S_KEPT]
+    scoop, _ = _scoop_part(rows, plain, royalties, homerun, rules)
+    points = plain + royalties + scoop
     return points + _overall_part(rows, points, rules), rows
 
 
-@njit(cache=True, forceinline=True)
-def _settle_rows(strengths, deal, rules, seats, units, pairs):
-    """Units (B, N) and pairs (N, N) of a deal where all seats show ordinary hands."""
-    num_seats = strengths.shape[1]
+@njit(cache=True)
+def _settle_rows(strengths, status, rules, seats, units, pairs):
+    """Settle the deals where all seats show ordinary hands: units (B, N) and pairs (N, N).
+
+    What a row takes when it wins is read once a seat, not once a pairing, into seats (4, 8) int64
+    of scratch: a gain holds plain units in its lowest three bits, royalty units above them, so
+    that both add up at once. All deals share pairs (1, N, N), or each has its own.
+    """
+    num_seats = status.shape[1]
     is_banked = rules[F_TOPOLOGY] == 1
-    _read_rows(strengths, deal, rules, seats)
-    scoops = 0
-    for b in range(num_seats):
-        for a in range(b):
-            bank = _bank_of(a, b, rules)
-            if is_banked and bank == 0:
-                pairs[a, b] = pairs[b, a] = 0
-                continue
-            total, rows = _rows_total(seats, a, b, bank, 0, rules)
-            # four bits a seat count its scoops
-            scoops += (1 if rows * rows == 9 else 0) << (4 * (a if rows > 0 else b))
-            _post(a, b, total, seats, pairs)
-    if rules[F_SCOOP] == 3 and num_seats == 4 and scoops & (scoops >> 1) & 0x1111:
-        for a in range(4):
-            if (scoops >> (4 * a)) & 15 == 3:
-                for b in range(4):
-                    if a != b:
-                        total, _ = _rows_total(seats, a, b, _bank_of(a, b, rules), 1, rules)
-                        _post(a, b, total - pairs[a, b], seats, pairs)
-                        pairs[a, b], pairs[b, a] = total, -total
-    for seat in range(num_seats):
-        units[deal, seat] = seats[seat, _S_UNITS]
+    runs_home = rules[F_SCOOP] == 3 and num_seats == 4
+    for deal in range(status.shape[0]):
+        if _is_special(status, deal):
+            continue
+        at = deal if pairs.shape[0] > 1 else 0
+        for seat in range(num_seats):
+            front = np.int64(strengths[deal, seat, 0])
+            middle = np.int64(strengths[deal, seat, 1])
+            back = np.int64(strengths[deal, seat, 2])
+            plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
+            plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
+            plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
+            seats[seat, _S_STRENGTH] = front
+            seats[seat, _S_STRENGTH + 1] = middle
+            seats[seat, _S_STRENGTH + 2] = back
+            seats[seat, _S_GAIN] = plain0 + 8 * prize0
+            seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
+            seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
+            seats[seat, _S_KEPT] = kept0 + kept1 + kept2
+            seats[seat, _S_UNITS] = 0
+        # four bits a seat count its scoops
+        scoops = np.int64(0)
+        for b in range(num_seats):
+            for a in range(b):
+                bank = _bank_of(a, b, rules)
+                if is_banked and bank == 0:
+                    continue
+                total, rows = _rows_total(seats, a, b, bank, np.int64(0), rules)
+                scoops += (1 if rows * rows == 9 else 0) << 4 * (a if rows > 0 else b)
+                seats[a, _S_UNITS] += total
+                seats[b, _S_UNITS] -= total
+                pairs[at, a, b] = total
+                pairs[at, b, a] = -total
+        runner = _seat_of_three(scoops) if runs_home else -1
+        if runner >= 0:
+            for other in range(num_seats):
+                if other == runner:
+                    continue
+                bank = _bank_of(runner, other, rules)
+                total, _ = _rows_total(seats, runner, other, bank, np.int64(1), rules)
+                more = total - pairs[at, runner, other]
+                seats[runner, _S_UNITS] += more
+                seats[other, _S_UNITS] -= more
+                pairs[at, runner, other] = total
+                pairs[at, other, runner] = -total
+        for seat in range(num_seats):
+            units[deal, seat] = seats[seat, _S_UNITS]
 
 
-@njit(cache=True, forceinline=True)
-def _post(a, b, total, seats, pairs):
-    pairs[a, b] = total
-    pairs[b, a] = -total
-    seats[a, _S_UNITS] += total
-    seats[b, _S_UNITS] -= total
+@njit(cache=True)
+def _seat_of_three(counts):
+    """Seat whose four bits of `counts` hold 3, or -1."""
+    for seat in range(4):
+        if counts >> 4 * seat & 15 == 3:
+            return seat
+    return -1
+
+
+@njit(cache=True)
+def _is_special(status, deal):
+    """Whether a seat of a deal shows no ordinary hand."""
+    found = 0
+    for seat in range(status.shape[1]):
+        found |= status[deal, seat]
+    return found != NORMAL
 
 
 @njit(cache=True)
@@ -806,36 +857,23 @@ def _settle_pairs(strengths, status, naturals, keys, rules, pairs):
             pairs[b, a] = -parts[PART_TOTAL]
 
 
-@njit(cache=True, forceinline=True)
-def _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs):
+@njit(cache=True)
+def _settle_special(strengths, status, naturals, keys, rules, units, pairs):
+    """Settle the deals `_settle_rows` leaves out, or those of a pool."""
     num_seats = status.shape[1]
-    if rules[F_TOPOLOGY] == 2:
-        _settle_pool(strengths[deal], status[deal], units[deal])
-        return
-    special = 0
-    for seat in range(num_seats):
-        special |= status[deal, seat]
-    if special == NORMAL:
-        _settle_rows(strengths, deal, rules, seats, units, pairs)
-        return
-    _settle_pairs(strengths[deal], status[deal], naturals[deal], keys[deal], rules, pairs)
-    for seat in range(num_seats):
-        total = 0
-        for other in range(num_seats):
-            total += pairs[seat, other]
-        units[deal, seat] = total
-
-
-@njit(cache=True, nogil=True)
-def settle_into(strengths, status, naturals, keys, rules, units):
-    """Kernel units (B, N) int32 of settled deals.
-
-    strengths (B, N, 3), status (B, N), naturals (B, N) declared pattern or -1, keys (B, N).
-    """
-    seats = np.empty((4, 8), np.int64)
-    pairs = np.zeros((4, 4), np.int32)
-    for deal in range(units.shape[0]):
-        _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs)
+    for deal in range(status.shape[0]):
+        if rules[F_TOPOLOGY] == 2:
+            _settle_pool(strengths[deal], status[deal], units[deal])
+            continue
+        if not _is_special(status, deal):
+            continue
+        at = deal if pairs.shape[0] > 1 else 0
+        _settle_pairs(strengths[deal], status[deal], naturals[deal], keys[deal], rules, pairs[at])
+        for seat in range(num_seats):
+            total = 0
+            for other in range(num_seats):
+                total += pairs[at, seat, other]
+            units[deal, seat] = total
 
 
 @njit(cache=True, nogil=True)
@@ -844,10 +882,20 @@ def settle_pairs_into(strengths, status, naturals, keys, rules, units, pairs):
 
     0 where no pairing is held: with oneself, between seats without the bank, all of a pool.
     """
-    seats = np.empty((4, 8), np.int64)
     pairs[:] = 0
-    for deal in range(units.shape[0]):
-        _settle_deal(deal, strengths, status, naturals, keys, rules, seats, units, pairs[deal])
+    if rules[F_TOPOLOGY] != 2:
+        _settle_rows(strengths, status, rules, np.empty((4, 8), np.int64), units, pairs)
+    _settle_special(strengths, status, naturals, keys, rules, units, pairs)
+
+
+@njit(cache=True, nogil=True)
+def settle_into(strengths, status, naturals, keys, rules, units):
+    """Kernel units (B, N) int32 of settled deals.
+
+    strengths (B, N, 3), status (B, N), naturals (B, N) declared pattern or -1, keys (B, N).
+    """
+    pairs = np.empty((1, units.shape[1], units.shape[1]), np.int32)
+    settle_pairs_into(strengths, status, naturals, keys, rules, units, pairs)
 
 
 @njit(cache=True)
@@ -1130,33 +1178,32 @@ def greedy_into(hands, tables, rules, rows):
         _rows_of_masks(front_mask, middle_mask, rows[h])
 
 
-@njit(cache=True)
-def _strength_of_five(hand, place, tables):
-    """Strength of the five at this place of tables.five_masks."""
-    index = np.int64(0)
-    suits = np.int64(15)
+@njit(cache=True, forceinline=True)
+def _strength_of_five(hands, m, five_cards, place, offset, fives):
+    """Strength of the five of hand m at this place of tables.five_cards."""
+    index = mixed = np.int64(0)
     for i in range(5):
-        card = np.int64(hand[tables.five_cards[place, i]])
-        index += tables.offset[i, card >> 2]
-        suits &= 1 << (card & 3)
-    return np.int64(tables.flush[index] if suits else tables.plain[index])
+        card = np.int64(hands[m, five_cards[place, i]])
+        index += offset[i, card >> 2 & 15]
+        mixed |= 15 ^ 1 << (card & 3)
+    return fives[np.int64(mixed != 15), index]
 
 
-@njit(cache=True)
-def _strength_of_front(hand, place, tables):
-    """Strength of the front at this place of tables.front_masks."""
+@njit(cache=True, forceinline=True)
+def _strength_of_front(hands, m, front_cards, place, offset, fronts):
+    """Strength of the front of hand m at this place of tables.front_cards."""
     index = np.int64(0)
     for i in range(3):
-        index += tables.offset[i, np.int64(hand[tables.front_cards[place, i]]) >> 2]
-    return np.int64(tables.front[index])
+        index += offset[i, np.int64(hands[m, front_cards[place, i]]) >> 2 & 15]
+    return fronts[index]
 
 
 @njit(cache=True)
-def _holds_equal_fives(hand):
-    """Whether a hand has the five pairs of like ranks that two rows of one strength take."""
+def _holds_equal_fives(hands, m):
+    """Whether hand m has the five pairs of like ranks that two rows of one strength take."""
     counts = np.int64(0)
     for i in range(13):
-        counts += 1 << (3 * (np.int64(hand[i]) >> 2))
+        counts += 1 << 3 * (np.int64(hands[m, i]) >> 2)
     return (counts >> 1 & _PAIRS_OF_RANKS) % 7 >= 5
 
 
@@ -1169,33 +1216,39 @@ def uniform_into(hands, keys, indices, streams, tables, rules, rows):
     arrangements, so a hand that may hold them draws the order of the fives too.
     The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
     """
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    five_cards, front_cards, splits = tables.five_cards, tables.front_cards, tables.splits
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
-    for h in range(hands.shape[0]):
-        hand = hands[h]
+    for m in range(hands.shape[0]):
         state[0] = 0
-        is_ordered = rules[F_BACK_MAY_TIE] == 1 and _holds_equal_fives(hand)
+        is_ordered = back_may_tie and _holds_equal_fives(hands, m)
         bound = _NUM_UNORDERED * 2 if is_ordered else _NUM_UNORDERED
-        while True:
-            drawn = _bounded(words, state, keys[h], indices[h], streams[h], bound)
+        front = middle = np.int64(0)
+        is_legal = False
+        while not is_legal:
+            drawn = _bounded(words, state, keys[m], indices[m], streams[m], bound)
             is_swapped = drawn >= _NUM_UNORDERED
-            if is_swapped:
-                drawn -= _NUM_UNORDERED
-            front, split = drawn // 126, drawn % 126
-            x, y = tables.splits[front, split, 0], tables.splits[front, split, 1]
-            middle, back = _strength_of_five(hand, x, tables), _strength_of_five(hand, y, tables)
-            if is_swapped or (middle > back and not is_ordered):
-                x, middle, back = y, back, middle
-            if middle > back or (middle == back and not is_ordered):
-                continue
-            if middle >= tables.min_middle[_strength_of_front(hand, front, tables)]:
-                break
+            drawn -= _NUM_UNORDERED if is_swapped else 0
+            front = drawn // NUM_SPLITS
+            x = np.int64(splits[front, drawn % NUM_SPLITS, 0])
+            y = np.int64(splits[front, drawn % NUM_SPLITS, 1])
+            strength_x = _strength_of_five(hands, m, five_cards, x, offset, fives)
+            strength_y = _strength_of_five(hands, m, five_cards, y, offset, fives)
+            lowest = min_middle[_strength_of_front(hands, m, front_cards, front, offset, fronts)]
+            is_swapped |= not is_ordered and strength_x > strength_y
+            middle = y if is_swapped else x
+            lower = strength_y if is_swapped else strength_x
+            upper = strength_x if is_swapped else strength_y
+            is_legal = lower >= lowest and (upper > lower or (upper == lower and is_ordered))
         for i in range(13):
-            rows[h, i] = 2
+            rows[m, i] = 2
         for i in range(3):
-            rows[h, tables.front_cards[front, i]] = 0
+            rows[m, front_cards[front, i]] = 0
         for i in range(5):
-            rows[h, tables.five_cards[x, i]] = 1
+            rows[m, five_cards[middle, i]] = 1
 
 
 # ---------------------------------------------------------------- values of arrangements

@@ -64,7 +64,8 @@ class Table:
             seeds: One for all, or (B,) uint64.
             indices: (B,) uint64.
         """
-        keys = np.broadcast_to(np.asarray(seeds, np.uint64), indices.shape)
+        # A copy of one memory layout, as kernels compile once for each.
+        keys = np.array(np.broadcast_to(np.asarray(seeds, np.uint64), indices.shape))
         hands = np.empty((len(indices), self.num_players, 13), np.int8)
         kernels.deal_into(keys, indices, hands)
         return self.seat(hands, keys, indices)
