@@ -12,6 +12,9 @@ a hand plus `rows`, (13,) int8 in 0 front, 1 middle, 2 back, the row of each car
 # numba's decorators are untyped
 # mypy: disable-error-code="misc, no-untyped-def, no-untyped-call"
 
+import contextlib
+import sys
+
 import numpy as np
 from numba import njit
 
@@ -48,7 +51,15 @@ from cpoker_env.rules import (
     NUM_PATTERNS,
     POOL_SCALE,
 )
-from cpoker_env.tables import FRONT_TRIPS, FULL_HOUSE, QUADS, ROYAL_FLUSH, STRAIGHT_FLUSH
+from cpoker_env.tables import (
+    FRONT_TRIPS,
+    FULL_HOUSE,
+    NUM_FRONTS,
+    NUM_SPLITS,
+    QUADS,
+    ROYAL_FLUSH,
+    STRAIGHT_FLUSH,
+)
 
 # Statuses of a seat at showdown.
 NORMAL, FOUL, SURRENDER, NATURAL = range(4)
@@ -84,11 +95,55 @@ NORMAL, FOUL, SURRENDER, NATURAL = range(4)
 NUM_PARTS = 13
 
 _SIX_PAIRS, _THREE_FLUSHES, _THREE_STRAIGHTS = 6, 7, 8
+_FIGURES = 0b0111000000000
+"""Set of ranks of jack, queen and king."""
+_EACH_RANK = 0o1111111111111
+_PAIRS_OF_RANKS = 3 * _EACH_RANK
+"""Masks of 13 counts of three bits each: their lowest bits, their two lower bits."""
+_MULTIPLES_OF_5 = 1 | 1 << 5 | 1 << 10
+_NUM_UNORDERED = NUM_FRONTS * NUM_SPLITS
+"""Ways to choose a front and split the rest into two fives in no order."""
+
+_ROW_SIZES = 3 | 5 << 4 | 5 << 8
 
 _PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _S32 = np.uint64(32)
+_ONE = np.uint64(1)
+
+_BIT_MODULUS = np.uint64(53)
+_CARD_OF_BIT = np.zeros(53, np.int8)
+"""Card by its bit of a 52-bit set modulo 53, of which 2 is a primitive root."""
+_CARD_OF_BIT[[pow(2, card, 53) for card in range(52)]] = np.arange(52)
+
+
+def _announce_compiling():
+    """Have standard error told, once a process, when kernels are compiled; loading is silent."""
+    from numba.core import event
+
+    class Notice(event.Listener):
+        is_given = False
+
+        def notify(self, event):
+            # Whatever goes wrong here, numba must go on.
+            with contextlib.suppress(Exception):
+                super().notify(event)
+
+        def on_start(self, event):
+            if not self.is_given and event.data["dispatcher"].py_func.__module__ == __name__:
+                self.is_given = True
+                text = "cpoker-env: compiling kernels, once; later starts load them from disk"
+                print(text, file=sys.stderr, flush=True)
+
+        def on_end(self, event):
+            pass
+
+    event.register("numba:compile", Notice())
+
+
+with contextlib.suppress(Exception):
+    _announce_compiling()
 
 
 # ---------------------------------------------------------------- randomness and dealing
@@ -113,7 +168,7 @@ def philox(key, c0, c1, c2, c3):
     return c0, c1, c2, c3
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def _bounded(words, state, key, index, stream, bound):
     """Unbiased int below `bound`; `words` (4,) and `state` (1,) buffer the sequence in place."""
     limit = np.uint64(bound)
@@ -131,6 +186,45 @@ def _bounded(words, state, key, index, stream, bound):
             return np.int64(product >> _S32)
 
 
+@njit(cache=True)
+def _draw_words(key, index, num_blocks, words):
+    """Fill words (4, num_blocks) uint64: lane and number of the first Philox blocks of a deal."""
+    low, high = index & _LOW32, index >> _S32
+    for block in range(num_blocks):
+        word0, word1, word2, word3 = philox(key, low, high, np.uint64(block), np.uint64(0))
+        words[0, block] = word0
+        words[1, block] = word1
+        words[2, block] = word2
+        words[3, block] = word3
+
+
+@njit(cache=True)
+def _read_picks(words, num_cards, picks):
+    """Fill picks (52,) uint64: card i of a deal changes places with card picks[i] of the deck.
+
+    Returns 0, or another number if a word may be one of those that `_bounded` passes over to stay
+    unbiased: about once in three million deals.
+    """
+    doubtful = np.uint64(0)
+    for block in range((num_cards + 3) >> 2):
+        for lane in range(4):
+            place = 4 * block + lane
+            left = np.uint64(52 - place)
+            product = words[lane, block] * left
+            picks[place] = np.uint64(place) + (product >> _S32)
+            doubtful |= np.uint64(product & _LOW32 < left)
+    return doubtful
+
+
+@njit(cache=True)
+def _draw_picks_exactly(key, index, num_cards, picks):
+    """As `_read_picks`, a word at a time."""
+    words = np.empty(4, np.uint64)
+    state = np.zeros(1, np.int64)
+    for place in range(num_cards):
+        picks[place] = place + _bounded(words, state, key, index, np.int64(0), 52 - place)
+
+
 @njit(cache=True, nogil=True)
 def deal_into(keys, indices, hands):
     """Deal number `indices[b]` of seed `keys[b]`, into hands (B, N, 13) int8, highest first.
@@ -138,143 +232,133 @@ def deal_into(keys, indices, hands):
     Seat s holds the same cards whatever N is.
     """
     num_seats = hands.shape[1]
+    # Whole groups of eight blocks fill vector registers, which is quicker than a few less.
+    num_blocks = 8 if num_seats <= 2 else 16
     deck = np.empty(52, np.int8)
-    words = np.empty(4, np.uint64)
-    state = np.zeros(1, np.int64)
+    words = np.empty((4, 16), np.uint64)
+    picks = np.empty(52, np.uint64)
     for b in range(hands.shape[0]):
-        state[0] = 0
+        _draw_words(keys[b], indices[b], num_blocks, words)
+        if _read_picks(words, 13 * num_seats, picks):
+            _draw_picks_exactly(keys[b], indices[b], 13 * num_seats, picks)
         for card in range(52):
             deck[card] = card
-        dealt = 0
         for seat in range(num_seats):
             held = np.uint64(0)
-            for _ in range(13):
-                left = 52 - dealt
-                pick = dealt
-                if left > 1:
-                    pick += _bounded(words, state, keys[b], indices[b], 0, left)
+            for i in range(13):
+                pick = picks[13 * seat + i]
                 card = deck[pick]
-                deck[pick] = deck[dealt]
-                deck[dealt] = card
-                dealt += 1
-                held |= np.uint64(1) << np.uint64(card)
-            place = 0
-            for card in range(51, -1, -1):
-                if held >> np.uint64(card) & np.uint64(1):
-                    hands[b, seat, place] = card
-                    place += 1
+                deck[pick] = deck[13 * seat + i]
+                held |= _ONE << np.uint64(card)
+            for place in range(13):
+                rest = held & (held - _ONE)
+                hands[b, seat, 12 - place] = _CARD_OF_BIT[(held ^ rest) % _BIT_MODULUS]
+                held = rest
 
 
 # ---------------------------------------------------------------- strengths and row order
 
 
 @njit(cache=True)
-def row_strengths(hand, rows, tables):
-    """(front, middle, back, is_legal_size) strengths of one arrangement; zeros if sizes are off."""
-    size0 = size1 = size2 = 0
-    index0 = index1 = index2 = 0
-    suits1 = suits2 = 15
+def _has_row_sizes(rows, m):
+    """Whether arrangement m has three, five and five cards."""
+    sizes = 0
     for i in range(13):
-        card = hand[i]
-        rank = card >> 2
-        row = rows[i]
-        if row == 0:
-            if size0 < 3:
-                index0 += tables.offset[size0, rank]
-            size0 += 1
-        elif row == 1:
-            if size1 < 5:
-                index1 += tables.offset[size1, rank]
-            size1 += 1
-            suits1 &= 1 << (card & 3)
-        else:
-            if size2 < 5:
-                index2 += tables.offset[size2, rank]
-            size2 += 1
-            suits2 &= 1 << (card & 3)
-    if size0 != 3 or size1 != 5:
-        return 0, 0, 0, False
-    middle = tables.flush[index1] if suits1 else tables.plain[index1]
-    back = tables.flush[index2] if suits2 else tables.plain[index2]
-    return np.int64(tables.front[index0]), np.int64(middle), np.int64(back), True
+        sizes += 1 << 4 * np.int64(rows[m, i])
+    return sizes == _ROW_SIZES
 
 
-@njit(cache=True)
-def _in_order(front, middle, back, tables, rules):
-    if middle < tables.min_middle[front]:
-        return False
-    return back > middle or (back == middle and rules[F_BACK_MAY_TIE] == 1)
+@njit(cache=True, forceinline=True)
+def row_strengths(hands, rows, m, offset, fives, fronts):
+    """(front, middle, back) strengths of arrangement m of rows of the right sizes.
+
+    Nothing branches on a row, which no processor can foresee: the rows lie side by side in each
+    number, cards so far in four bits, indices in 16 bits, suits not all of a row is of in four.
+    """
+    taken = index = mixed = np.int64(0)
+    for i in range(13):
+        card = np.int64(hands[m, i])
+        row = np.int64(rows[m, i])
+        index += offset[taken >> 4 * row & 15, card >> 2 & 15] << 16 * row
+        mixed |= (15 ^ 1 << (card & 3)) << 4 * row
+        taken += 1 << 4 * row
+    front = np.int64(fronts[index & 0xFFFF])
+    middle = np.int64(fives[np.int64(mixed >> 4 & 15 != 15), index >> 16 & 0xFFFF])
+    back = np.int64(fives[np.int64(mixed >> 8 & 15 != 15), index >> 32 & 0xFFFF])
+    return front, middle, back
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
+def _in_order(front, middle, back, min_middle, back_may_tie):
+    return middle >= min_middle[front] and (back > middle or (back == middle and back_may_tie))
+
+
+@njit(cache=True, nogil=True)
 def evaluate_into(hands, rows, tables, rules, strengths, is_legal):
     """Row strengths (M, 3) int16 and legality (M,) bool of arrangements (M, 13)."""
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
-        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        front = middle = back = np.int64(0)
+        sized = _has_row_sizes(rows, m)
+        if sized:
+            front, middle, back = row_strengths(hands, rows, m, offset, fives, fronts)
         strengths[m, 0] = front
         strengths[m, 1] = middle
         strengths[m, 2] = back
-        is_legal[m] = sized and _in_order(front, middle, back, tables, rules)
+        is_legal[m] = sized and _in_order(front, middle, back, min_middle, back_may_tie)
 
 
 # ---------------------------------------------------------------- naturals
 
 
-@njit(cache=True)
-def natural_bits(hand, tables, rules):
-    """Bit set of the patterns a hand holds, bit = position in PATTERNS, in play or not."""
-    ranks = 0
+@njit(cache=True, forceinline=True)
+def natural_bits(hands, m, straights, straights_ranks, quads_may_pair, trips_may_pair):
+    """Bit set of the patterns hand m holds, bit = position in PATTERNS, in play or not."""
+    ranks = np.int64(0)
     counts = np.int64(0)
-    reds = 0
     suit_counts = np.int64(0)
-    has_figure = False
     for i in range(13):
-        card = hand[i]
-        rank = card >> 2
-        suit = card & 3
-        ranks |= 1 << rank
-        counts += np.int64(1) << (3 * rank)
-        suit_counts += np.int64(1) << (4 * suit)
-        reds += suit == 1 or suit == 2
-        has_figure |= 9 <= rank <= 11
+        card = np.int64(hands[m, i])
+        ranks |= 1 << (card >> 2)
+        counts += 1 << (3 * (card >> 2))
+        suit_counts += 1 << (4 * (card & 3))
+    highest, lowest = hands[m, 0] >> 2, hands[m, 12] >> 2
     bits = 0
-    is_dragon = ranks == 0x1FFF
-    one_colour = reds == 0 or reds == 13
-    if is_dragon:
-        bits |= 1 << 2
-        if one_colour:
-            bits |= 1 << 1
-        suit = hand[0] & 3
-        if (suit_counts >> (4 * suit)) & 15 == 13:
-            bits |= 1
-    if one_colour:
+    reds = (suit_counts >> 4 & 15) + (suit_counts >> 8 & 15)
+    if reds == 0 or reds == 13:
         bits |= 1 << 3
-    if hand[0] >> 2 <= 7:
+    if ranks == 0x1FFF:
+        bits |= 1 << 2
+        if bits & 1 << 3:
+            bits |= 1 << 1
+        # 13 in four bits: all set but one
+        if suit_counts & (suit_counts >> 2) & (suit_counts >> 3) & 0x1111:
+            bits |= 1
+    if highest <= 7:
         bits |= 1 << 4
-    if hand[12] >> 2 >= 8:
+    if lowest >= 8:
         bits |= 1 << 5
-    if not has_figure:
+    if ranks & _FIGURES == 0:
         bits |= 1 << 9
-    if _holds_six_pairs(counts, rules):
+    if _holds_six_pairs(counts, quads_may_pair, trips_may_pair):
         bits |= 1 << _SIX_PAIRS
     if _holds_three_flushes(suit_counts):
         bits |= 1 << _THREE_FLUSHES
-    if _straights_place(counts, tables.straights) >= 0:
+    if straights_ranks[ranks] and _straights_place(counts, straights) >= 0:
         bits |= 1 << _THREE_STRAIGHTS
     return bits
 
 
 @njit(cache=True)
-def _holds_six_pairs(counts, rules):
-    pairs = 0
-    for rank in range(13):
-        count = (counts >> (3 * rank)) & 7
-        if count == 4 and rules[F_SIX_PAIRS_QUADS] == 0:
-            return False
-        if count == 3 and rules[F_SIX_PAIRS_TRIPS] == 0:
-            return False
-        pairs += count >> 1
-    return pairs == 6
+def _holds_six_pairs(counts, quads_may_pair, trips_may_pair):
+    """Whether counts, three bits a rank, hold six pairs; quads are two, trips one and a card."""
+    # 8 leaves 1 modulo 7, so the remainder adds up the ranks; a hand has no more than six pairs.
+    has_pairs = (counts >> 1 & _PAIRS_OF_RANKS) % 7 == 6
+    has_quads = counts & (_EACH_RANK << 2) != 0
+    has_trips = counts & (counts >> 1) & _EACH_RANK != 0
+    return has_pairs and (quads_may_pair or not has_quads) and (trips_may_pair or not has_trips)
 
 
 @njit(cache=True)
@@ -283,10 +367,8 @@ def _holds_three_flushes(suit_counts):
     with_front = 0
     for suit in range(4):
         count = (suit_counts >> (4 * suit)) & 15
-        if count % 5 == 3:
-            with_front += 1
-        elif count % 5 != 0:
-            return False
+        if _MULTIPLES_OF_5 >> count & 1 == 0:
+            with_front += 1 if _MULTIPLES_OF_5 << 3 >> count & 1 else 4
     return with_front == 1
 
 
@@ -313,9 +395,15 @@ def best_pattern(bits, rules):
 @njit(cache=True, nogil=True)
 def naturals_into(hands, tables, rules, bits, best):
     """Patterns held (M,) int16 and the best in play (M,) int8, -1 for none, of hands (M, 13)."""
+    straights, straights_ranks = tables.straights, tables.straights_ranks
+    quads_may_pair = rules[F_SIX_PAIRS_QUADS] == 1
+    trips_may_pair = rules[F_SIX_PAIRS_TRIPS] == 1
     for m in range(hands.shape[0]):
-        bits[m] = natural_bits(hands[m], tables, rules)
-        best[m] = best_pattern(bits[m], rules)
+        held = natural_bits(hands, m, straights, straights_ranks, quads_may_pair, trips_may_pair)
+        bits[m] = held
+        best[m] = -1
+        if held:
+            best[m] = best_pattern(held, rules)
 
 
 @njit(cache=True)
@@ -414,20 +502,27 @@ def back_royalty(strength, rules):
 
 
 @njit(cache=True)
+def _row_gain(royalty, rules):
+    """(plain units, royalty units) a row takes when it wins, and the royalty it takes anyway."""
+    mode = rules[F_ROYALTIES]
+    zero = np.int64(0)
+    if mode == 0 or royalty == 0:
+        return zero + 1, zero, zero
+    if mode == 2:
+        return zero + 1, zero, royalty - 1
+    return rules[F_ROYALTY_ADDS], royalty, zero
+
+
+@njit(cache=True)
 def row_result(result, royalty_a, royalty_b, rules):
     """(plain units, royalty units) to the first seat of one compared row, scoop aside.
 
     `result` is 1, 0 or -1 for a row won, tied or lost; royalties are table values.
     """
-    mode = rules[F_ROYALTIES]
-    if mode == 2:
-        return result, max(royalty_a - 1, 0) - max(royalty_b - 1, 0)
-    if mode == 0 or result == 0:
-        return result, 0 * result
-    royalty = royalty_a if result > 0 else royalty_b
-    if royalty > 0 and rules[F_ROYALTY_ADDS] == 0:
-        return 0 * result, result * royalty
-    return result, result * royalty
+    plain_a, prize_a, kept_a = _row_gain(royalty_a, rules)
+    plain_b, prize_b, kept_b = _row_gain(royalty_b, rules)
+    plain, prize = (plain_a, prize_a) if result > 0 else (plain_b, prize_b)
+    return result * plain, result * prize + kept_a - kept_b
 
 
 @njit(cache=True)
@@ -453,8 +548,7 @@ def _rows_parts(a, b, bank, homerun, rules):
     royalties = royalty0 + royalty1 + royalty2
     rows = row0 + row1 + row2
     scoop, multiplier = _scoop_part(rows, units, royalties, homerun, rules)
-    leader = units + royalties + scoop if rules[F_OVERALL_BY_POINTS] == 1 else rows
-    overall = rules[F_OVERALL_POINT] * _sign(leader, 0, 0)
+    overall = _overall_part(rows, units + royalties + scoop, rules)
     total = units + royalties + scoop + overall
     return total, row0, row1, row2, units, royalty0, royalty1, royalty2, scoop, overall, multiplier
 
@@ -463,21 +557,29 @@ def _rows_parts(a, b, bank, homerun, rules):
 def _scoop_part(rows, units, royalties, homerun, rules):
     """(units added by a scoop, multiplier of the plain units) when one seat won all three rows."""
     mode = rules[F_SCOOP]
-    if mode == 0 or (rows != 3 and rows != -3):
+    is_scoop = 1 if rows * rows == 9 else 0
+    if mode == 0:
         return 0 * rows, 1
     if mode == 1:
-        return rules[F_SCOOP_EXTRA] * (rows // 3), 1
+        return is_scoop * rules[F_SCOOP_EXTRA] * (1 if rows > 0 else -1), 1
     if mode == 2:
-        return units + royalties, 2
-    multiplier = 3 if homerun != 0 else 2
-    return units * (multiplier - 1), multiplier
+        return is_scoop * (units + royalties), 1 + is_scoop
+    more = is_scoop * (2 if homerun != 0 else 1)
+    return more * units, 1 + more
+
+
+@njit(cache=True)
+def _overall_part(rows, points, rules):
+    """Units for the majority: of rows, or of the points the pairing moved so far."""
+    leader = points if rules[F_OVERALL_BY_POINTS] == 1 else rows
+    return rules[F_OVERALL_POINT] * (1 if leader > 0 else -1 if leader < 0 else 0)
 
 
 @njit(cache=True)
 def _foul_price(strengths, rules):
     """(plain, royalty0..2, scoop, overall) units an ordinary hand takes from a fouled one."""
     as_rows = rules[F_FOUL_PRICE] < 0
-    base = 3 if as_rows else rules[F_FOUL_PRICE]
+    base = np.int64(3) if as_rows else rules[F_FOUL_PRICE]
     royalty0 = _foul_royalty(front_royalty(strengths[0], rules), rules)
     royalty1 = _foul_royalty(middle_royalty(strengths[1], rules), rules)
     royalty2 = _foul_royalty(back_royalty(strengths[2], rules), rules)
@@ -486,7 +588,9 @@ def _foul_price(strengths, rules):
     if rules[F_FOUL_ROYALTIES] == 2 and rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0:
         base -= (royalty0 > 0) + (royalty1 > 0) + (royalty2 > 0)
     if as_rows:
-        scoop, _ = _scoop_part(3, base, royalty0 + royalty1 + royalty2, 0, rules)
+        scoop, _ = _scoop_part(
+            np.int64(3), base, royalty0 + royalty1 + royalty2, np.int64(0), rules
+        )
         overall += rules[F_OVERALL_POINT]
     return base, royalty0, royalty1, royalty2, scoop, overall
 
@@ -552,9 +656,10 @@ def _natural_price(a, b, status, naturals, keys, rules):
         return KIND_NATURAL, -rules[F_NATURAL_VALUE + naturals[b]]
     if status[b] != NATURAL:
         return KIND_NATURAL, rules[F_NATURAL_VALUE + naturals[a]]
-    higher = _sign(rules[F_LADDER + naturals[a]], rules[F_LADDER + naturals[b]], 0)
+    tie = np.int64(0)
+    higher = _sign(rules[F_LADDER + naturals[a]], rules[F_LADDER + naturals[b]], tie)
     if higher == 0:
-        higher = _sign(keys[a], keys[b], 0)
+        higher = _sign(keys[a], keys[b], tie)
     if higher == 0:
         return KIND_NATURAL_TIE, np.int64(0)
     winner = a if higher > 0 else b
@@ -569,7 +674,7 @@ def _homerun_seat(strengths, status, rules):
     for seat in range(4):
         if status[seat] != NORMAL:
             continue
-        bank = _bank_of(seat, -1, rules)
+        bank = _bank_of(seat, np.int64(-1), rules)
         if rules[F_TOPOLOGY] == 1 and bank == 0:
             continue
         made = True
@@ -609,60 +714,188 @@ def _settle_pool(strengths, status, units):
         units[seat] = 0
     if num_normal == 0:
         return
-    sole = np.full(3, -1, np.int64)
     for seat in range(num_seats):
         units[seat] = -3 * POOL_SCALE
+    # bit sets of seats: those that won every row alone so far, and those that share a row
+    sweepers = np.int64(15)
     for row in range(3):
         best = -1
-        shared = 0
+        takers = shared = np.int64(0)
         for seat in range(num_seats):
-            if status[seat] != NORMAL:
+            if status[seat] != NORMAL or strengths[seat, row] < best:
                 continue
             if strengths[seat, row] > best:
                 best = strengths[seat, row]
-                shared = 1
-                sole[row] = seat
-            elif strengths[seat, row] == best:
-                shared += 1
-                sole[row] = -1
+                takers = shared = np.int64(0)
+            takers |= 1 << seat
+            shared += 1
         for seat in range(num_seats):
-            if status[seat] == NORMAL and strengths[seat, row] == best:
+            if takers >> seat & 1:
                 units[seat] += num_seats * POOL_SCALE // shared
-    if sole[0] >= 0 and sole[0] == sole[1] and sole[1] == sole[2]:
+        sweepers &= takers if shared == 1 else 0
+    if sweepers:
         for seat in range(num_seats):
-            if seat != sole[0] and status[seat] == NORMAL:
+            if sweepers >> seat & 1:
+                units[seat] += 3 * POOL_SCALE * (num_normal - 1)
+            elif status[seat] == NORMAL:
                 units[seat] -= 3 * POOL_SCALE
-                units[sole[0]] += 3 * POOL_SCALE
+
+
+_S_STRENGTH, _S_GAIN, _S_KEPT, _S_UNITS = 0, 3, 6, 7
+"""Columns of the scratch of `_settle_rows`: strengths and gains of three rows, then one each."""
+
+
+@njit(cache=True, forceinline=True)
+def _rows_total(seats, a, b, bank, homerun, rules):
+    """(units, rows won less rows lost) of seat a against seat b, as `_rows_parts` has them.
+
+    Rows are won and lost at random, so the winner's gain is looked up, not branched on.
+    """
+    rows = gains = np.int64(0)
+    for row in range(3):
+        result = _sign(seats[a, row], seats[b, row], bank)
+        rows += result
+        gains += result * seats[a if result > 0 else b, _S_GAIN + row]
+    plain = ((gains + 4) & 7) - 4
+    royalties = ((gains - plain) >> 3) + seats[a, _S_KEPT] - seats[b, _S_KEPT]
+    scoop, _ = _scoop_part(rows, plain, royalties, homerun, rules)
+    points = plain + royalties + scoop
+    return points + _overall_part(rows, points, rules), rows
 
 
 @njit(cache=True)
-def _settle_deal(strengths, status, naturals, keys, rules, units):
+def _settle_rows(strengths, status, rules, seats, units, pairs):
+    """Settle the deals where all seats show ordinary hands: units (B, N) and pairs (N, N).
+
+    What a row takes when it wins is read once a seat, not once a pairing, into seats (4, 8) int64
+    of scratch: a gain holds plain units in its lowest three bits, royalty units above them, so
+    that both add up at once. All deals share pairs (1, N, N), or each has its own.
+    """
+    num_seats = status.shape[1]
+    is_banked = rules[F_TOPOLOGY] == 1
+    runs_home = rules[F_SCOOP] == 3 and num_seats == 4
+    for deal in range(status.shape[0]):
+        if _is_special(status, deal):
+            continue
+        at = deal if pairs.shape[0] > 1 else 0
+        for seat in range(num_seats):
+            front = np.int64(strengths[deal, seat, 0])
+            middle = np.int64(strengths[deal, seat, 1])
+            back = np.int64(strengths[deal, seat, 2])
+            plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
+            plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
+            plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
+            seats[seat, _S_STRENGTH] = front
+            seats[seat, _S_STRENGTH + 1] = middle
+            seats[seat, _S_STRENGTH + 2] = back
+            seats[seat, _S_GAIN] = plain0 + 8 * prize0
+            seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
+            seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
+            seats[seat, _S_KEPT] = kept0 + kept1 + kept2
+            seats[seat, _S_UNITS] = 0
+        # four bits a seat count its scoops
+        scoops = np.int64(0)
+        for b in range(num_seats):
+            for a in range(b):
+                bank = _bank_of(a, b, rules)
+                if is_banked and bank == 0:
+                    continue
+                total, rows = _rows_total(seats, a, b, bank, np.int64(0), rules)
+                scoops += (1 if rows * rows == 9 else 0) << 4 * (a if rows > 0 else b)
+                seats[a, _S_UNITS] += total
+                seats[b, _S_UNITS] -= total
+                pairs[at, a, b] = total
+                pairs[at, b, a] = -total
+        runner = _seat_of_three(scoops) if runs_home else -1
+        if runner >= 0:
+            for other in range(num_seats):
+                if other == runner:
+                    continue
+                bank = _bank_of(runner, other, rules)
+                total, _ = _rows_total(seats, runner, other, bank, np.int64(1), rules)
+                more = total - pairs[at, runner, other]
+                seats[runner, _S_UNITS] += more
+                seats[other, _S_UNITS] -= more
+                pairs[at, runner, other] = total
+                pairs[at, other, runner] = -total
+        for seat in range(num_seats):
+            units[deal, seat] = seats[seat, _S_UNITS]
+
+
+@njit(cache=True)
+def _seat_of_three(counts):
+    """Seat whose four bits of `counts` hold 3, or -1."""
+    for seat in range(4):
+        if counts >> 4 * seat & 15 == 3:
+            return seat
+    return -1
+
+
+@njit(cache=True)
+def _is_special(status, deal):
+    """Whether a seat of a deal shows no ordinary hand."""
+    found = 0
+    for seat in range(status.shape[1]):
+        found |= status[deal, seat]
+    return found != NORMAL
+
+
+@njit(cache=True)
+def _settle_pairs(strengths, status, naturals, keys, rules, pairs):
+    """Fill pairs (N, N) whatever the seats show."""
     num_seats = status.shape[0]
-    if rules[F_TOPOLOGY] == 2:
-        _settle_pool(strengths, status, units)
-        return
     runner = _homerun_seat(strengths, status, rules)
-    for seat in range(num_seats):
-        units[seat] = 0
     for a in range(num_seats - 1):
         for b in range(a + 1, num_seats):
             bank = _bank_of(a, b, rules)
             if rules[F_TOPOLOGY] == 1 and bank == 0:
+                pairs[a, b] = pairs[b, a] = 0
                 continue
             homerun = 1 if runner == a else -1 if runner == b else 0
             parts = _pair_parts(a, b, strengths, status, naturals, keys, bank, homerun, rules)
-            units[a] += parts[PART_TOTAL]
-            units[b] -= parts[PART_TOTAL]
+            pairs[a, b] = parts[PART_TOTAL]
+            pairs[b, a] = -parts[PART_TOTAL]
 
 
 @njit(cache=True)
+def _settle_special(strengths, status, naturals, keys, rules, units, pairs):
+    """Settle the deals `_settle_rows` leaves out, or those of a pool."""
+    num_seats = status.shape[1]
+    for deal in range(status.shape[0]):
+        if rules[F_TOPOLOGY] == 2:
+            _settle_pool(strengths[deal], status[deal], units[deal])
+            continue
+        if not _is_special(status, deal):
+            continue
+        at = deal if pairs.shape[0] > 1 else 0
+        _settle_pairs(strengths[deal], status[deal], naturals[deal], keys[deal], rules, pairs[at])
+        for seat in range(num_seats):
+            total = 0
+            for other in range(num_seats):
+                total += pairs[at, seat, other]
+            units[deal, seat] = total
+
+
+@njit(cache=True, nogil=True)
+def settle_pairs_into(strengths, status, naturals, keys, rules, units, pairs):
+    """`settle_into` and the pairings: pairs (B, N, N) int32, what column b owes row a.
+
+    0 where no pairing is held: with oneself, between seats without the bank, all of a pool.
+    """
+    pairs[:] = 0
+    if rules[F_TOPOLOGY] != 2:
+        _settle_rows(strengths, status, rules, np.empty((4, 8), np.int64), units, pairs)
+    _settle_special(strengths, status, naturals, keys, rules, units, pairs)
+
+
+@njit(cache=True, nogil=True)
 def settle_into(strengths, status, naturals, keys, rules, units):
     """Kernel units (B, N) int32 of settled deals.
 
     strengths (B, N, 3), status (B, N), naturals (B, N) declared pattern or -1, keys (B, N).
     """
-    for b in range(units.shape[0]):
-        _settle_deal(strengths[b], status[b], naturals[b], keys[b], rules, units[b])
+    pairs = np.empty((1, units.shape[1], units.shape[1]), np.int32)
+    settle_pairs_into(strengths, status, naturals, keys, rules, units, pairs)
 
 
 @njit(cache=True)
@@ -692,16 +925,22 @@ def resolve_into(hands, rows, declarations, patterns, tables, rules, strengths, 
     declarations (M,) 0 show, 1 surrender, 2 natural; patterns (M,) the natural declared or -1.
     Fills strengths (M, 3), status (M,), keys (M,).
     """
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
         keys[m] = 0
-        front, middle, back, sized = row_strengths(hands[m], rows[m], tables)
+        front = middle = back = np.int64(0)
+        sized = _has_row_sizes(rows, m)
+        if sized:
+            front, middle, back = row_strengths(hands, rows, m, offset, fives, fronts)
         strengths[m, 0], strengths[m, 1], strengths[m, 2] = front, middle, back
         if declarations[m] == 1:
             status[m] = SURRENDER
         elif declarations[m] == 2:
             status[m] = NATURAL
             keys[m] = natural_key(hands[m], patterns[m], tables, rules)
-        elif sized and _in_order(front, middle, back, tables, rules):
+        elif sized and _in_order(front, middle, back, min_middle, back_may_tie):
             status[m] = NORMAL
         else:
             status[m] = FOUL
@@ -939,25 +1178,77 @@ def greedy_into(hands, tables, rules, rows):
         _rows_of_masks(front_mask, middle_mask, rows[h])
 
 
+@njit(cache=True, forceinline=True)
+def _strength_of_five(hands, m, five_cards, place, offset, fives):
+    """Strength of the five of hand m at this place of tables.five_cards."""
+    index = mixed = np.int64(0)
+    for i in range(5):
+        card = np.int64(hands[m, five_cards[place, i]])
+        index += offset[i, card >> 2 & 15]
+        mixed |= 15 ^ 1 << (card & 3)
+    return fives[np.int64(mixed != 15), index]
+
+
+@njit(cache=True, forceinline=True)
+def _strength_of_front(hands, m, front_cards, place, offset, fronts):
+    """Strength of the front of hand m at this place of tables.front_cards."""
+    index = np.int64(0)
+    for i in range(3):
+        index += offset[i, np.int64(hands[m, front_cards[place, i]]) >> 2 & 15]
+    return fronts[index]
+
+
 @njit(cache=True)
+def _holds_equal_fives(hands, m):
+    """Whether hand m has the five pairs of like ranks that two rows of one strength take."""
+    counts = np.int64(0)
+    for i in range(13):
+        counts += 1 << 3 * (np.int64(hands[m, i]) >> 2)
+    return (counts >> 1 & _PAIRS_OF_RANKS) % 7 >= 5
+
+
+@njit(cache=True, nogil=True)
 def uniform_into(hands, keys, indices, streams, tables, rules, rows):
     """A uniformly drawn legal arrangement of each hand (M, 13), by rejection, into rows.
 
+    A front and an unordered split of the rest are drawn, the stronger five is the back: every
+    legal arrangement comes of one such draw. Where equal fives are legal they stand for two
+    arrangements, so a hand that may hold them draws the order of the fives too.
     The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
     """
+    offset, fives, fronts = tables.offset, tables.fives, tables.front
+    five_cards, front_cards, splits = tables.five_cards, tables.front_cards, tables.splits
+    min_middle = tables.min_middle
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
-    slots = np.array([0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2], np.int8)
-    for h in range(hands.shape[0]):
+    for m in range(hands.shape[0]):
         state[0] = 0
-        while True:
-            rows[h] = slots
-            for i in range(12):
-                pick = i + _bounded(words, state, keys[h], indices[h], streams[h], 13 - i)
-                rows[h, i], rows[h, pick] = rows[h, pick], rows[h, i]
-            front, middle, back, _ = row_strengths(hands[h], rows[h], tables)
-            if _in_order(front, middle, back, tables, rules):
-                break
+        is_ordered = back_may_tie and _holds_equal_fives(hands, m)
+        bound = _NUM_UNORDERED * 2 if is_ordered else _NUM_UNORDERED
+        front = middle = np.int64(0)
+        is_legal = False
+        while not is_legal:
+            drawn = _bounded(words, state, keys[m], indices[m], streams[m], bound)
+            is_swapped = drawn >= _NUM_UNORDERED
+            drawn -= _NUM_UNORDERED if is_swapped else 0
+            front = drawn // NUM_SPLITS
+            x = np.int64(splits[front, drawn % NUM_SPLITS, 0])
+            y = np.int64(splits[front, drawn % NUM_SPLITS, 1])
+            strength_x = _strength_of_five(hands, m, five_cards, x, offset, fives)
+            strength_y = _strength_of_five(hands, m, five_cards, y, offset, fives)
+            lowest = min_middle[_strength_of_front(hands, m, front_cards, front, offset, fronts)]
+            is_swapped |= not is_ordered and strength_x > strength_y
+            middle = y if is_swapped else x
+            lower = strength_y if is_swapped else strength_x
+            upper = strength_x if is_swapped else strength_y
+            is_legal = lower >= lowest and (upper > lower or (upper == lower and is_ordered))
+        for i in range(13):
+            rows[m, i] = 2
+        for i in range(3):
+            rows[m, front_cards[front, i]] = 0
+        for i in range(5):
+            rows[m, five_cards[middle, i]] = 1
 
 
 # ---------------------------------------------------------------- values of arrangements
@@ -1167,6 +1458,7 @@ def reachable_rows_into(hands, rows, at, tables, rules, reachable):
 def _is_reachable(placed, num_placed, fives, fronts, tables, rules):
     """Whether a legal arrangement agrees with the masks `placed` (3,) of the first cards."""
     known = (1 << num_placed) - 1
+    back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for place in range(286):
         if tables.front_masks[place] & known != placed[0]:
             continue
@@ -1177,7 +1469,9 @@ def _is_reachable(placed, num_placed, fives, fronts, tables, rules):
                 if (
                     tables.five_masks[x] & known == placed[1]
                     and tables.five_masks[y] & known == placed[2]
-                    and _in_order(fronts[place], fives[x], fives[y], tables, rules)
+                    and _in_order(
+                        fronts[place], fives[x], fives[y], tables.min_middle, back_may_tie
+                    )
                 ):
                     return True
                 x, y = y, x

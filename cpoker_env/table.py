@@ -198,6 +198,7 @@ class Table:
 
 
 def _keys(seeds: npt.NDArray[np.uint64] | int, size: int) -> npt.NDArray[np.uint64]:
+    # A copy of one memory layout, as kernels compile once for each.
     keys = np.empty(size, np.uint64)
     keys[:] = seeds
     return keys

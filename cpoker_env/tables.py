@@ -68,6 +68,11 @@ class Tables(NamedTuple):
     splits: (286, 126, 2) int16, indices of the two fives left by each front.
     remainders: (1287, 56, 2) int16, indices of the five and the front that each five's complement
         may be split into.
+    fives: (2, 6188) int16, `plain` and `flush`.
+    straights_ranks: (8192,) bool, by 13-bit set of ranks, whether a hand of just these ranks may
+        be three straights.
+    five_cards: (1287, 5) uint8, positions of the cards of each five.
+    front_cards: (286, 3) uint8, positions of the cards of each front.
     """
 
     offset: npt.NDArray[np.int64]
@@ -81,6 +86,10 @@ class Tables(NamedTuple):
     five_masks: npt.NDArray[np.int16]
     splits: npt.NDArray[np.int16]
     remainders: npt.NDArray[np.int16]
+    fives: npt.NDArray[np.int16]
+    straights_ranks: npt.NDArray[np.bool_]
+    five_cards: npt.NDArray[np.uint8]
+    front_cards: npt.NDArray[np.uint8]
 
 
 def tables_for(rules: Rules) -> Tables:
@@ -154,8 +163,9 @@ def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
     )
     straights, straights_key = _three_straights(second_high)
     return Tables(
-        offset, plain, flush, front, min_middle, straights, straights_key, *_split_tables()
-    )
+        offset, plain, flush, front, min_middle, straights, straights_key, *_split_tables(),
+        np.stack((plain, flush)), _rank_sets(straights), _positions(5), _positions(3),
+    )  # fmt: skip
 
 
 def _multisets(size: int) -> Iterator[tuple[int, ...]]:
@@ -244,6 +254,14 @@ def _three_straights(second_high: bool) -> tuple[npt.NDArray[np.int64], npt.NDAr
     )
 
 
+def _rank_sets(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """(8192,) bool, which sets of ranks the rank counts (3 bits a rank) have."""
+    is_held = (counts[:, None] >> 3 * np.arange(13) & 7) > 0
+    found = np.zeros(1 << 13, np.bool_)
+    found[is_held @ (1 << np.arange(13))] = True
+    return found
+
+
 @cache
 def _split_tables() -> tuple[
     npt.NDArray[np.int16], npt.NDArray[np.int16], npt.NDArray[np.int16], npt.NDArray[np.int16]
@@ -273,6 +291,11 @@ _ALL_CARDS = 0x1FFF
 
 def _masks(size: int) -> npt.NDArray[np.int16]:
     """13-bit masks of all choices of `size` cards, in lexicographic order of positions."""
-    chosen = np.array(list(combinations(range(13), size)), np.int64)
-    masks: npt.NDArray[np.int16] = (1 << chosen).sum(axis=1).astype(np.int16)
-    return masks
+    masks: npt.NDArray[np.int16] = (1 << _positions(size).astype(np.int64)).sum(axis=1)
+    return masks.astype(np.int16)
+
+
+@cache
+def _positions(size: int) -> npt.NDArray[np.uint8]:
+    """Positions of all choices of `size` cards, in lexicographic order."""
+    return np.array(list(combinations(range(13), size)), np.uint8)

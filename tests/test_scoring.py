@@ -4,10 +4,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from compare_reference import random_rules
 
+from cpoker_env import kernels
 from cpoker_env.errors import ArrangementError, CardError, DeclarationError, ShowdownError
 from cpoker_env.rules import PRESETS, Rules
 from cpoker_env.scoring import check_num_seats, settle_deals, settle_showdown
+from cpoker_env.tables import (
+    FRONT_TRIPS,
+    FULL_HOUSE,
+    NUM_FRONT_STRENGTHS,
+    NUM_STRENGTHS,
+    QUADS,
+    ROYAL_FLUSH,
+    STRAIGHT_FLUSH,
+)
 
 # Wins front and back, loses the middle.
 NORTH = {"front": "Ks 8h 3d", "middle": "9s 9d 6c 4h 2s", "back": "Qh Qd 5c 5s 7d"}
@@ -218,3 +229,59 @@ def test_wrong_row_sizes_in_a_batch_are_a_foul(preset):
     settled = settle_deals(hands, rows, zeros, zeros, Rules.preset(preset))
     assert settled.status.tolist() == [[1, 1]]
     assert settled.units.tolist() == [[0.0, 0.0]]
+
+
+def random_strengths(size, num_seats, rng):
+    """(B, N, 3) strengths with many ties and royalties; in some deals a seat wins all rows."""
+    few = rng.random((size, num_seats)) < 0.5
+    front = np.where(few, 100, rng.integers(NUM_FRONT_STRENGTHS, size=(size, num_seats)))
+    front[rng.random(front.shape) < 0.2] = FRONT_TRIPS + 3
+    edges = np.array([FULL_HOUSE - 1, FULL_HOUSE, QUADS, STRAIGHT_FLUSH, ROYAL_FLUSH])
+    fives = [
+        np.where(
+            rng.random((size, num_seats)) < 0.5,
+            rng.choice(edges, (size, num_seats)),
+            rng.integers(NUM_STRENGTHS, size=(size, num_seats)),
+        )
+        for _ in range(2)
+    ]
+    strengths = np.stack([front, *fives], axis=2).astype(np.int16)
+    best = rng.integers(num_seats, size=size)
+    giants = np.flatnonzero(rng.random(size) < 0.2)
+    strengths[giants] //= 2
+    strengths[giants, best[giants]] = [FRONT_TRIPS, STRAIGHT_FLUSH, STRAIGHT_FLUSH]
+    return strengths
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_settle_as_the_parts_of_their_pairings(seed):
+    rng = np.random.default_rng(seed)
+    num_homeruns = 0
+    for _ in range(40):
+        num_seats = int(rng.integers(2, 5))
+        rules = random_rules(rng, num_seats)
+        shape = (25, num_seats)
+        strengths = random_strengths(*shape, rng)
+        status = np.where(rng.random(shape) < 0.1, rng.integers(4, size=shape), 0).astype(np.int8)
+        naturals = np.where(status == kernels.NATURAL, rng.integers(10, size=shape), -1)
+        settled = (strengths, status, naturals.astype(np.int8), rng.integers(3, size=shape))
+        units = np.full(shape, 77, np.int32)
+        again = np.full(shape, 77, np.int32)
+        pairs = np.full((*shape, num_seats), 77, np.int32)
+        kernels.settle_into(*settled, rules.packed, units)
+        kernels.settle_pairs_into(*settled, rules.packed, again, pairs)
+        assert (units == again).all()
+        assert (pairs == -pairs.transpose(0, 2, 1)).all()
+        assert (units.sum(axis=1) == 0).all()
+        if rules.topology == "pool":
+            assert not pairs.any()
+            continue
+        assert (pairs.sum(axis=2) == units).all()
+        parts = np.empty((num_seats, num_seats, kernels.NUM_PARTS), np.int64)
+        for deal in range(len(units)):
+            kernels.settle_parts_into(*(array[deal] for array in settled), rules.packed, parts)
+            held = np.triu(np.ones((num_seats, num_seats), bool), 1)
+            assert (pairs[deal][held] == parts[held][:, kernels.PART_TOTAL]).all(), rules.to_dict()
+            is_ordinary = not status[deal].any()
+            num_homeruns += is_ordinary and (parts[held][:, kernels.PART_MULTIPLIER] == 3).any()
+    assert num_homeruns > 0
