@@ -919,27 +919,33 @@ def settle_parts_into(strengths, status, naturals, keys, rules, parts):
 
 
 @njit(cache=True, nogil=True)
-def resolve_into(hands, rows, declarations, patterns, tables, rules, strengths, status, keys):
-    """From actions to what is settled, for M seats.
+def resolve_into(
+    hands, rows, declarations, naturals, can_surrender, tables, rules,
+    strengths, status, declared, keys,
+):  # fmt: skip
+    """From actions to what is settled, for M seats; a declaration not available shows the rows.
 
-    declarations (M,) 0 show, 1 surrender, 2 natural; patterns (M,) the natural declared or -1.
-    Fills strengths (M, 3), status (M,), keys (M,).
+    declarations (M,) 0 show, 1 surrender, 2 natural; naturals (M,) the one to declare or -1;
+    can_surrender (M,) bool. Fills strengths (M, 3), status (M,), declared (M,) pattern or -1,
+    keys (M,).
     """
     offset, fives, fronts = tables.offset, tables.fives, tables.front
     min_middle = tables.min_middle
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
         keys[m] = 0
+        declared[m] = -1
         front = middle = back = np.int64(0)
         sized = _has_row_sizes(rows, m)
         if sized:
             front, middle, back = row_strengths(hands, rows, m, offset, fives, fronts)
         strengths[m, 0], strengths[m, 1], strengths[m, 2] = front, middle, back
-        if declarations[m] == 1:
+        if declarations[m] == 1 and can_surrender[m]:
             status[m] = SURRENDER
-        elif declarations[m] == 2:
+        elif declarations[m] == 2 and naturals[m] >= 0:
             status[m] = NATURAL
-            keys[m] = natural_key(hands[m], patterns[m], tables, rules)
+            declared[m] = naturals[m]
+            keys[m] = natural_key(hands[m], naturals[m], tables, rules)
         elif sized and _in_order(front, middle, back, min_middle, back_may_tie):
             status[m] = NORMAL
         else:

@@ -49,6 +49,7 @@ class Settled:
     """A batch of settled deals.
 
     units: (B, N) float64, what each seat won; whole numbers except for shared rows of a pool.
+    pairwise: (B, N, N) int32, what the second seat owes the first; all 0 in a pool.
     status: (B, N) int8, index into STATUSES.
     strengths: (B, N, 3) int16 row strengths.
     naturals: (B, N) int8, index into PATTERNS of the declared natural, -1 for none.
@@ -56,6 +57,7 @@ class Settled:
     """
 
     units: npt.NDArray[np.float64]
+    pairwise: npt.NDArray[np.int32]
     status: npt.NDArray[np.int8]
     strengths: npt.NDArray[np.int16]
     naturals: npt.NDArray[np.int8]
@@ -63,9 +65,14 @@ class Settled:
 
 
 def settle_deals(
-    hands: IntArray, rows: IntArray, declarations: IntArray, naturals: IntArray, rules: Rules
+    hands: IntArray,
+    rows: IntArray,
+    declarations: IntArray,
+    naturals: IntArray,
+    rules: Rules,
+    can_surrender: npt.NDArray[np.bool_] | None = None,
 ) -> Settled:
-    """Units of a batch of deals.
+    """Units of a batch of deals; a declaration that is not available shows the rows as placed.
 
     The input is trusted: hands hold the cards of a deal, naturals are held and in play.
 
@@ -73,46 +80,26 @@ def settle_deals(
         hands: (B, N, 13) int8, each highest first.
         rows: (B, N, 13) int8, the row of each card; wrong sizes or order make a foul.
         declarations: (B, N) int8, 0 show, 1 surrender, 2 natural.
-        naturals: (B, N) int8, the natural declared as an index into PATTERNS, else ignored.
+        naturals: (B, N) int8, the natural a seat may declare as an index into PATTERNS, or -1.
         rules: The house rules.
+        can_surrender: (B, N) bool; None lets everybody.
     """
+    if can_surrender is None:
+        can_surrender = np.ones(declarations.shape, np.bool_)
     batch, seats = declarations.shape
-    strengths = np.empty((batch * seats, 3), np.int16)
-    status = np.empty(batch * seats, np.int8)
-    keys = np.empty(batch * seats, np.int64)
-    declared = np.where(declarations == DECLARE, naturals, -1).astype(np.int8)
+    strengths = np.empty((batch, seats, 3), np.int16)
+    status = np.empty((batch, seats), np.int8)
+    declared = np.empty((batch, seats), np.int8)
+    keys = np.empty((batch, seats), np.int64)
     kernels.resolve_into(
-        hands.reshape(-1, 13), rows.reshape(-1, 13), declarations.reshape(-1), declared.reshape(-1),
-        tables_for(rules), rules.packed, strengths, status, keys,
+        hands.reshape(-1, 13), rows.reshape(-1, 13), declarations.reshape(-1),
+        naturals.reshape(-1), can_surrender.reshape(-1), tables_for(rules), rules.packed,
+        strengths.reshape(-1, 3), status.reshape(-1), declared.reshape(-1), keys.reshape(-1),
     )  # fmt: skip
     units = np.empty((batch, seats), np.int32)
-    settled = (
-        strengths.reshape(batch, seats, 3),
-        status.reshape(batch, seats),
-        declared,
-        keys.reshape(batch, seats),
-    )
-    kernels.settle_into(*settled, rules.packed, units)
-    return Settled(units / rules.unit_scale, settled[1], settled[0], declared, settled[3])
-
-
-def pairwise_units(settled: Settled, rules: Rules) -> npt.NDArray[np.int32]:
-    """(B, N, N) int32: what the second seat owes the first; all 0 in a pool."""
-    batch, seats = settled.status.shape
-    pairwise = np.zeros((batch, seats, seats), np.int32)
-    parts = np.empty((seats, seats, kernels.NUM_PARTS), np.int64)
-    for b in range(batch):
-        kernels.settle_parts_into(
-            settled.strengths[b],
-            settled.status[b],
-            settled.naturals[b],
-            settled.keys[b],
-            rules.packed,
-            parts,
-        )
-        pairwise[b] = parts[:, :, kernels.PART_TOTAL] * (parts[:, :, kernels.PART_KIND] >= 0)
-        pairwise[b] -= pairwise[b].T
-    return pairwise
+    pairwise = np.empty((batch, seats, seats), np.int32)
+    kernels.settle_pairs_into(strengths, status, declared, keys, rules.packed, units, pairwise)
+    return Settled(units / rules.unit_scale, pairwise, status, strengths, declared, keys)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,6 @@ from cpoker_env.naturals import natural_bits
 from cpoker_env.policy import Actions, DecisionBatch, Policy, check_actions
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import (
-    DECLARE,
-    SHOW,
-    SURRENDER,
     Settled,
     Showdown,
     account,
@@ -183,10 +180,10 @@ class Table:
 
     def score(self, deals: Deals, actions: Actions) -> Settled:
         """Units of acted deals; a declaration that is not available shows the rows as placed."""
-        declarations = available_declarations(
-            actions.declarations, deals.naturals, deals.can_surrender
-        )
-        return settle_deals(deals.hands, actions.rows, declarations, deals.naturals, self.rules)
+        return settle_deals(
+            deals.hands, actions.rows, actions.declarations, deals.naturals, self.rules,
+            deals.can_surrender,
+        )  # fmt: skip
 
     def play(self, deals: Deals, policies: Sequence[Policy], rng: np.random.Generator) -> Settled:
         """Settled deals with every seat played by a policy."""
@@ -208,15 +205,3 @@ def arrangements_of(deals: Deals, actions: Actions, deal: int) -> tuple[Arrangem
     """What every seat of one deal laid."""
     hands, rows = deals.hands[deal].tolist(), actions.rows[deal].tolist()
     return tuple(arrangement_of(hand, row) for hand, row in zip(hands, rows, strict=True))
-
-
-def available_declarations(
-    declarations: npt.NDArray[np.int8],
-    naturals: npt.NDArray[np.int8],
-    can_surrender: npt.NDArray[np.bool_],
-) -> npt.NDArray[np.int8]:
-    """Declarations with those not available turned into showing the rows."""
-    missing = ((declarations == SURRENDER) & ~can_surrender) | (
-        (declarations == DECLARE) & (naturals < 0)
-    )
-    return np.where(missing, SHOW, declarations).astype(np.int8)

@@ -19,7 +19,7 @@ from cpoker_env.learners import (
     read_hands,
     seed_of,
 )
-from cpoker_env.scoring import Showdown, pairwise_units
+from cpoker_env.scoring import Showdown
 
 Array = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
@@ -269,7 +269,7 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
         settled = outcome.settled
         parts = {
             "units": settled.units,
-            "pairwise": pairwise_units(settled, self.rules),
+            "pairwise": settled.pairwise,
             "statuses": settled.status,
             "naturals": settled.naturals,
             "hands": outcome.deals.hands,

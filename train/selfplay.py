@@ -40,7 +40,6 @@ from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import decisions_for, make_policy
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import DECLARE
 from cpoker_env.table import Table
 from cpoker_env.tables import tables_for
 
@@ -214,19 +213,19 @@ def _arrange(hands: IntArray, bank: IntArray, policy: NeuralPolicy) -> _Arranged
     declarations = choose_declarations(
         values, values.candidates[best], decisions.naturals, decisions.can_surrender
     )
-    declared = np.where(declarations == DECLARE, decisions.naturals, -1).astype(np.int8)
     size = len(hands)
     population = Population(
         (np.uint64(1) << hands.astype(np.uint64)).sum(axis=1, dtype=np.uint64),
         bank,
         np.empty((size, 3), np.int16),
         np.empty(size, np.int8),
-        declared,
+        np.empty(size, np.int8),
         np.empty(size, np.int64),
     )
     kernels.resolve_into(
-        hands, options.rows[best], declarations, declared, tables_for(rules), rules.packed,
-        population.strengths, population.status, population.keys,
+        hands, options.rows[best], declarations, decisions.naturals, decisions.can_surrender,
+        tables_for(rules), rules.packed, population.strengths, population.status,
+        population.naturals, population.keys,
     )  # fmt: skip
     return options, values.candidates, population
 
