@@ -36,13 +36,13 @@ class Moves(NamedTuple):
     """What B learners did.
 
     finished: (B,) bool, whose hand is complete, by its last card or by a declaration.
-    declarations: (B,) int8, 0 show, 1 surrender, 2 natural.
-    rows: (B, 13) int8, the row of each card; meaningful where finished.
+    declarations: (B,) integers, 0 show, 1 surrender, 2 natural.
+    rows: (B, 13) integers, the row of each card; meaningful where finished.
     """
 
     finished: npt.NDArray[np.bool_]
-    declarations: npt.NDArray[np.int8]
-    rows: npt.NDArray[np.int8]
+    declarations: Array
+    rows: Array
 
 
 class Structured:
@@ -117,7 +117,7 @@ class Structured:
     def read_one(self, action: Any) -> tuple[Array, Array]:
         """As `read`, of a single learner's action."""
         try:
-            batch = {key: [action[key]] for key in ("declaration", "placement")}
+            batch = {key: np.asarray(action[key])[None] for key in ("declaration", "placement")}
         except (KeyError, TypeError, IndexError, ValueError):
             batch = action
         return self.read(batch)
@@ -132,8 +132,9 @@ class Structured:
     ) -> Moves:
         """Carry the actions out for the learners in `active` (B,) bool."""
         declarations, rows = read
-        shown = (declarations * (problems == 0)).astype(np.int8)
-        return Moves(active, shown, rows.astype(np.int8))
+        if np.count_nonzero(problems):
+            declarations = np.where(problems, SHOW, declarations)
+        return Moves(active, declarations, rows)
 
 
 class Flat(Structured):
@@ -302,7 +303,7 @@ class Sequential:
         rows = np.where(read < 3, read, with_room)
         self._rows[places, self._at[places]] = rows[places]
         self._at[places] += 1
-        declarations = np.where(declares, read - 2, SHOW).astype(np.int8)
+        declarations = np.where(declares, read - 2, SHOW)
         finished = active & (declares | (self._at == HAND_SIZE))
         return Moves(finished, declarations, np.where(declares[:, None], _BACK_FIRST, self._rows))
 
@@ -438,7 +439,7 @@ class Candidates:
     ) -> Moves:
         """Carry the actions out for the learners in `active` (B,) bool."""
         picked = np.where(problems, 0, self._picked(read))
-        declarations = np.where(problems, SHOW, self._declarations(read)).astype(np.int8)
+        declarations = np.where(problems, SHOW, self._declarations(read))
         return Moves(active, declarations, self._rows[self._everyone, picked])
 
     def _picked(self, read: Array) -> Array:
@@ -482,7 +483,7 @@ def _declaration_problems(
 ) -> npt.NDArray[np.int8]:
     """(B,) int8: the declaration where it is not available, else 0."""
     has_it = available[np.arange(len(available)), declarations]
-    problems: npt.NDArray[np.int8] = (declarations * (1 - has_it)).astype(np.int8)
+    problems: npt.NDArray[np.int8] = declarations.astype(np.int8) * (1 - has_it)
     return problems
 
 

@@ -26,6 +26,7 @@ RulesLike = Rules | str
 OpponentsLike = str | Policy | Sequence[str | Policy]
 _MASK64 = 2**64 - 1
 _IS_FOUL = STATUSES.index("foul")
+_FOUL_BIT = np.int8(FOUL)
 
 PROBLEMS = {
     NO_SURRENDER: "surrender is not available: the rows are shown as placed",
@@ -168,18 +169,19 @@ class Learners:
             self._refuse(read, problems, active)
         finished, declarations, rows = self.form.play(read, problems, active)
         self._problems |= problems * active
-        if not finished.any():
+        num_finished = np.count_nonzero(finished)
+        if num_finished == 0:
             return None
         told = self._problems
-        if not finished.all():
+        if num_finished < self.size:
             deals = deals.take(finished)
             declarations, rows, told = declarations[finished], rows[finished], told[finished]
         actions = self.table.act(deals, [None, *self.opponents], rng)
         actions.declarations[:, 0] = declarations
         actions.rows[:, 0] = rows
         settled = self.table.score(deals, actions)
-        told = told | np.where(settled.status[:, 0] == _IS_FOUL, FOUL, 0).astype(np.int8)
-        return Outcome(finished, deals, actions, settled, told)
+        is_foul = (settled.status[:, 0] == _IS_FOUL).view(np.int8)
+        return Outcome(finished, deals, actions, settled, told | is_foul * _FOUL_BIT)
 
     def _dealt(self) -> Deals:
         assert self.deals is not None, "dealt before it is used"
@@ -191,7 +193,8 @@ class Learners:
         problems = problems.copy()
         if self.form.num_steps == 1:
             _, declarations, rows = self.form.play(read, problems, active)
-            _, is_legal = evaluate(self._dealt().hands[:, 0].copy(), rows, self.table.rules)
+            hands = self._dealt().hands[:, 0].copy()
+            _, is_legal = evaluate(hands, rows.astype(np.int8), self.table.rules)
             problems[(declarations == SHOW) & ~is_legal] |= FOUL
         wrong = np.flatnonzero(active & (problems != 0))
         if len(wrong):

@@ -134,10 +134,7 @@ class Table:
 
     def decisions(self, deals: Deals, seats: Sequence[int]) -> DecisionBatch:
         """What some seats of every deal have to decide, the seats of a deal side by side."""
-        first, count = seats[0], len(seats)
-        # A slice is a view, and most tables ask one seat or all but the first.
-        is_run = list(seats) == list(range(first, first + count))
-        at = slice(first, first + count) if is_run else list(seats)
+        at, count = _places(seats), len(seats)
         return DecisionBatch(
             np.ascontiguousarray(deals.hands[:, at]).reshape(-1, HAND_SIZE),
             self.rules,
@@ -174,8 +171,9 @@ class Table:
             assert policy is not None
             batch = self.decisions(deals, seats)
             actions = check_actions(policy.act(batch, rng), batch, type(policy).__name__)
-            declarations[:, seats] = actions.declarations.reshape(size, -1)
-            rows[:, seats] = actions.rows.reshape(size, -1, HAND_SIZE)
+            at = _places(seats)
+            declarations[:, at] = actions.declarations.reshape(size, -1)
+            rows[:, at] = actions.rows.reshape(size, -1, HAND_SIZE)
         return Actions(declarations, rows)
 
     def score(self, deals: Deals, actions: Actions) -> Settled:
@@ -192,6 +190,12 @@ class Table:
     def showdown(self, deals: Deals, actions: Actions, settled: Settled, deal: int) -> Showdown:
         """The readable account of one deal."""
         return account(settled, deal, arrangements_of(deals, actions, deal), self.rules)
+
+
+def _places(seats: Sequence[int]) -> slice | list[int]:
+    """Seats as an index: a slice, which is a view, where they are neighbours."""
+    first, last = seats[0], seats[-1]
+    return slice(first, last + 1) if last - first + 1 == len(seats) else list(seats)
 
 
 def _keys(seeds: npt.NDArray[np.uint64] | int, size: int) -> npt.NDArray[np.uint64]:
