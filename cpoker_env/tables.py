@@ -8,6 +8,7 @@ strengths are different scales: ``min_middle[front strength]`` is the lowest mid
 keeps the order of the rows.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, combinations_with_replacement
@@ -51,6 +52,7 @@ NUM_REMAINDERS = 56
 
 HIGH_CARD, PAIR, TWO_PAIR, TRIPS, STRAIGHT, FLUSH = range(6)
 _FIVE = tuple[int, tuple[int, ...]]
+_OFFSET = [[comb(12 - rank + i, i + 1) for rank in range(13)] for i in range(5)]
 
 
 class Tables(NamedTuple):
@@ -121,9 +123,9 @@ def strength_ranks(second_high: bool) -> tuple[npt.NDArray[np.int8], npt.NDArray
     fronts = np.zeros((NUM_FRONT_STRENGTHS, 3), np.int8)
     fives = np.zeros((NUM_STRENGTHS, 5), np.int8)
     for ranks in _multisets(3):
-        fronts[tables.front[_index(ranks, tables.offset)]] = _grouped(ranks)
+        fronts[tables.front[_index(ranks)]] = _grouped(ranks)
     for ranks in _multisets(5):
-        index = _index(ranks, tables.offset)
+        index = _index(ranks)
         fives[tables.plain[index]] = _grouped(ranks)
         if _distinct(ranks):
             fives[tables.flush[index]] = ranks
@@ -136,9 +138,6 @@ def _grouped(ranks: tuple[int, ...]) -> list[int]:
 
 @cache
 def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
-    offset = np.array(
-        [[comb(12 - rank + i, i + 1) for rank in range(13)] for i in range(5)], np.int64
-    )
     plain_keys = {ranks: _rank_five(ranks, False, second_high) for ranks in _multisets(5)}
     flush_keys = {
         ranks: _rank_five(ranks, True, second_high) for ranks in _multisets(5) if _distinct(ranks)
@@ -148,22 +147,23 @@ def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
     plain = np.zeros(comb(17, 5), np.int16)
     flush = np.zeros(comb(17, 5), np.int16)
     for ranks, key in plain_keys.items():
-        plain[_index(ranks, offset)] = strength[key]
+        plain[_index(ranks)] = strength[key]
     for ranks, key in flush_keys.items():
-        flush[_index(ranks, offset)] = strength[key]
+        flush[_index(ranks)] = strength[key]
 
     front_keys = {ranks: _rank_groups(ranks) for ranks in _multisets(3)}
     front_ladder = sorted(front_keys.values())
     front = np.zeros(NUM_FRONT_STRENGTHS, np.int16)
     for ranks, key in front_keys.items():
-        front[_index(ranks, offset)] = front_ladder.index(key)
+        front[_index(ranks)] = front_ladder.index(key)
     prefixes = [(category, ranks[: _front_length(category)]) for category, ranks in ladder]
-    min_middle = np.array(
-        [_first_middle(prefixes, key, middle_may_tie) for key in front_ladder], np.int16
-    )
+    # Ladders ascend, and so do their prefixes.
+    first = bisect_left if middle_may_tie else bisect_right
+    min_middle = np.array([first(prefixes, key) for key in front_ladder], np.int16)
     straights, straights_key = _three_straights(second_high)
     return Tables(
-        offset, plain, flush, front, min_middle, straights, straights_key, *_split_tables(),
+        np.array(_OFFSET, np.int64), plain, flush, front, min_middle, straights, straights_key,
+        *_split_tables(),
         np.stack((plain, flush)), _rank_sets(straights), _positions(5), _positions(3),
     )  # fmt: skip
 
@@ -179,8 +179,8 @@ def _distinct(ranks: tuple[int, ...]) -> bool:
     return len(set(ranks)) == len(ranks)
 
 
-def _index(ranks: tuple[int, ...], offset: npt.NDArray[np.int64]) -> int:
-    return int(sum(offset[i, rank] for i, rank in enumerate(ranks)))
+def _index(ranks: tuple[int, ...]) -> int:
+    return sum(shares[rank] for shares, rank in zip(_OFFSET, ranks, strict=False))
 
 
 def _rank_groups(ranks: tuple[int, ...]) -> _FIVE:
@@ -219,13 +219,6 @@ def _rank_five(ranks: tuple[int, ...], flush: bool, second_high: bool) -> _FIVE:
 def _front_length(category: int) -> int:
     """How many of a middle's ranks its own front could have: trips 1, pair 2, high card 3."""
     return {HIGH_CARD: 3, PAIR: 2, TRIPS: 1}.get(category, 5)
-
-
-def _first_middle(prefixes: list[_FIVE], front: _FIVE, middle_may_tie: bool) -> int:
-    for strength, prefix in enumerate(prefixes):
-        if prefix > front or (middle_may_tie and prefix == front):
-            return strength
-    raise AssertionError("a straight flush beats every front")
 
 
 def _three_straights(second_high: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

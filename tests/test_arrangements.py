@@ -117,7 +117,7 @@ def draw_uniform(hands, rules, key):
     [
         ("no pair", "strict", 17_541, 0),
         # Tied fives come of one split and two arrangements; drawn half as often, the 1,296 would
-        # add some 8,000 to a chi-square that may differ by 1,250.
+        # add some 9,000 to a chi-square that may be off by 1,250.
         ("three quads", "back_middle_ok", 31_052, 1_296),
         ("three quads", "strict", 31_052 - 1_296, 0),
     ],
