@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from cpoker_env.agents.balanced import best_of
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.network import ValueNetwork, hand_features
 
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
+from cpoker_env.row_values import best_of
 from cpoker_env.rules import NUM_PATTERNS, PATTERNS, Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 

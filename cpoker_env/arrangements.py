@@ -1,15 +1,18 @@
 """A hand and its arrangements: rows to cards and back, legality, the frontier, names of rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from math import factorial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from cpoker_env import kernels
 from cpoker_env.cards import HAND_SIZE, NUM_CARDS, Card, format_cards, parse_cards, rank_of
-from cpoker_env.errors import ArrangementError, CardError
+from cpoker_env.errors import ArrangementError, CardError, ConfigError
 from cpoker_env.rules import Rules
 from cpoker_env.tables import (
     CATEGORIES,
@@ -22,6 +25,7 @@ from cpoker_env.tables import (
     front_category_of,
     tables_for,
 )
+from cpoker_env.valuation import RowValues
 
 ROW_NAMES = ("front", "middle", "back")
 ROW_SIZES = (3, 5, 5)
@@ -83,16 +87,16 @@ def check_hands(hands: IntArray) -> npt.NDArray[np.int8]:
         raise CardError(
             f"cards {given.min()}..{given.max()} in hands: a card is 0..{NUM_CARDS - 1}"
         )
-    hands8 = np.sort(given.astype(np.int8), axis=1)[:, ::-1]
-    twice = (hands8[:, 1:] == hands8[:, :-1]).any(axis=1)
-    if twice.any():
-        raise CardError(f"hand {int(twice.argmax())} holds a card twice: give 13 different cards")
-    return np.ascontiguousarray(hands8)
+    hands8 = np.empty(given.shape, np.int8)
+    twice = kernels.sort_hands_into(np.ascontiguousarray(given, np.int8), hands8)
+    if twice >= 0:
+        raise CardError(f"hand {twice} holds a card twice: give 13 different cards")
+    return hands8
 
 
 def rows_of(arrangement: Arrangement) -> npt.NDArray[np.int8]:
     """(13,) int8 row (0 front, 1 middle, 2 back) of each card of the hand, highest card first."""
-    row_of_card = {card: row for row, cards in enumerate(arrangement) for card in cards}
+    row_of_card = {card: row for row in range(3) for card in arrangement[row]}
     return np.array([row_of_card[card] for card in arrangement.hand], np.int8)
 
 
@@ -154,52 +158,235 @@ class Frontier:
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
 
-def frontier(hands: IntArray, rules: Rules) -> Frontier:
+def frontier(hands: IntArray, rules: Rules, num_threads: int = 1) -> Frontier:
     """Every non-dominated legal arrangement of each hand.
 
     An arrangement is dominated if another of the same hand is at least as strong in all rows; of
-    arrangements equal in all rows one is kept. A hand always has a legal arrangement.
+    arrangements equal in all rows one is kept, always the same. A hand always has a legal one.
 
     Args:
-        hands: (H, 13) int8, each highest first.
+        hands: (H, 13) integers; the rows that come back refer to each hand highest card first.
         rules: Decide the wheel and the order of the rows.
+        num_threads: Hands are shared out among so many threads; the result does not change.
+
+    Raises:
+        CardError: Not H hands of 13 different cards.
+        ConfigError: `num_threads` is no positive int.
     """
-    hands = np.ascontiguousarray(hands, np.int8)
+    hands8 = check_hands(hands)
+    parts = _in_parts(lambda part: _frontier_of(hands8[part], rules), len(hands8), num_threads)
+    offsets = np.cumsum([0, *(part_starts[-1] for part_starts, _ in parts)])
+    starts = np.concatenate(
+        [[0], *(part[1:] + at for (part, _), at in zip(parts, offsets[:-1], strict=True))]
+    ).astype(np.int64)
+    blocks = [block for _, part_blocks in parts for block in part_blocks]
+    if len(blocks) == 1:
+        return Frontier(starts, *blocks[0])
+    strengths, rows = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    return Frontier(starts, strengths, rows)
+
+
+_SPARE_ROOM = 4096
+"""Room for arrangements beyond the 160 a hand that most batches need."""
+_Block = tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]
+
+
+def _frontier_of(
+    hands: npt.NDArray[np.int8], rules: Rules
+) -> tuple[npt.NDArray[np.int64], list[_Block]]:
+    """Bounds of the frontiers, and their strengths and rows in one or more blocks."""
     starts = np.zeros(len(hands) + 1, np.int64)
-    room = 160 * len(hands) + 4096
-    strengths = np.empty((room, 3), np.int16)
-    rows = np.empty((room, HAND_SIZE), np.int8)
+    blocks: list[_Block] = []
     done = 0
-    while True:
+    spare = _SPARE_ROOM
+    while done < len(hands) or not blocks:
+        room = 160 * (len(hands) - done) + spare
+        strengths = np.empty((room, 3), np.int16)
+        rows = np.empty((room, HAND_SIZE), np.int8)
+        before = done
         done = kernels.frontier_into(
-            hands, done, tables_for(rules), rules.packed, starts, strengths, rows
+            hands, before, tables_for(rules), rules.packed, starts, strengths, rows
         )
-        if done == len(hands):
-            break
-        grown = 2 * len(strengths)
-        strengths = np.resize(strengths, (grown, 3))
-        rows = np.resize(rows, (grown, HAND_SIZE))
-    return Frontier(starts, strengths[: starts[-1]], rows[: starts[-1]])
+        size = starts[done] - starts[before]
+        blocks.append((strengths[:size], rows[:size]))
+        if done == before:
+            spare *= 2
+    return starts, blocks
 
 
-def enumerate_arrangements(hand: IntArray) -> npt.NDArray[np.int8]:
-    """(72072, 13) int8: every way to place a hand's 13 cards in rows, in lexicographic order."""
-    fronts = np.zeros((NUM_ARRANGEMENTS, HAND_SIZE), np.int8)
-    place = 0
+class Best(NamedTuple):
+    """The most valuable arrangement of each hand.
 
-    def walk(card: int, left: tuple[int, int, int], prefix: list[int]) -> None:
-        nonlocal place
-        if card == HAND_SIZE:
-            fronts[place] = prefix
-            place += 1
-            return
-        for row in range(3):
-            if left[row]:
-                rest = tuple(n - (r == row) for r, n in enumerate(left))
-                walk(card + 1, rest, [*prefix, row])  # type: ignore[arg-type]
+    rows: (H, 13) int8, the row of each card of the hand, highest card first.
+    strengths: (H, 3) int16, front 0..454, middle and back 0..7461.
+    values: (H,) float64, units.
+    """
 
-    walk(0, (3, 5, 5), [])
-    return fronts
+    rows: npt.NDArray[np.int8]
+    strengths: npt.NDArray[np.int16]
+    values: npt.NDArray[np.float64]
+
+
+def best(hands: IntArray, values: RowValues, rules: Rules, num_threads: int = 1) -> Best:
+    """The legal arrangement of each hand with the highest value, exactly.
+
+    Of equal values the one with the strongest back, then middle, then front is taken; of
+    arrangements equal in all rows one, always the same. Values that are not monotone take longer.
+
+    Args:
+        hands: (H, 13) integers; the rows that come back refer to each hand highest card first.
+        values: What row strengths are worth.
+        rules: Decide the wheel and the order of the rows.
+        num_threads: Hands are shared out among so many threads; the result does not change.
+
+    Raises:
+        CardError: Not H hands of 13 different cards.
+        ConfigError: `num_threads` is no positive int.
+    """
+    hands8 = check_hands(hands)
+    found = Best(
+        np.empty((len(hands8), HAND_SIZE), np.int8),
+        np.empty((len(hands8), 3), np.int16),
+        np.empty(len(hands8)),
+    )
+
+    def work(part: slice) -> None:
+        kernels.best_into(
+            hands8[part], tables_for(rules), rules.packed, values.packed,
+            *(array[part] for array in found),
+        )  # fmt: skip
+
+    _in_parts(work, len(hands8), num_threads)
+    return found
+
+
+_T = TypeVar("_T")
+
+
+def _in_parts(work: Callable[[slice], _T], size: int, num_threads: int) -> list[_T]:
+    """What `work` returns for each of `num_threads` contiguous parts of range(size), in order."""
+    if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
+        raise ConfigError(f"num_threads {num_threads!r}: give a whole number from 1 on")
+    num_parts = max(1, min(num_threads, size))
+    if num_parts == 1:
+        return [work(slice(0, size))]
+    bounds = [size * part // num_parts for part in range(num_parts + 1)]
+    with ThreadPoolExecutor(num_parts) as pool:
+        return list(pool.map(work, map(slice, bounds[:-1], bounds[1:])))
+
+
+class Enumeration(NamedTuple):
+    """Every arrangement of a hand, in lexicographic order of the rows.
+
+    rows: (72072, 13) int8, the row of each card of the hand, highest card first; read-only.
+    strengths: (72072, 3) int16, front 0..454, middle and back 0..7461.
+    is_legal: (72072,) bool, whether the rows are in order.
+    """
+
+    rows: npt.NDArray[np.int8]
+    strengths: npt.NDArray[np.int16]
+    is_legal: npt.NDArray[np.bool_]
+
+
+def enumerate(hand: IntArray, rules: Rules) -> Enumeration:
+    """All 72,072 arrangements of a hand, legal or not; entry i lies as ``rows_at([i])[0]``.
+
+    Args:
+        hand: (13,) integers; the rows that come back refer to the hand highest card first.
+        rules: Decide the wheel and the order of the rows.
+
+    Raises:
+        CardError: Not 13 different cards.
+    """
+    ordered = check_hands(np.asarray(hand)[None])
+    rows = _all_rows()
+    told = evaluate(np.repeat(ordered, len(rows), axis=0), rows, rules)
+    shared = rows.view()
+    shared.flags.writeable = False
+    return Enumeration(shared, *told)
+
+
+def index_of(rows: IntArray) -> npt.NDArray[np.int64]:
+    """(M,) int64 index 0..72071 of rows (M, 13) among all, in lexicographic order.
+
+    Raises:
+        ArrangementError: Another shape or dtype, or rows that are not 3, 5 and 5 cards.
+    """
+    given = np.asarray(rows)
+    if given.ndim != 2 or given.shape[1] != HAND_SIZE or given.dtype.kind not in "iu":
+        raise ArrangementError(
+            f"rows of shape {given.shape} and dtype {given.dtype}: give (M, {HAND_SIZE}) integers"
+        )
+    sizes = (given[:, :, None] == np.arange(3)).sum(axis=1)
+    is_off = (sizes != ROW_SIZES).any(axis=1)
+    if is_off.any():
+        at = int(is_off.argmax())
+        raise ArrangementError(
+            f"rows {at} hold {sizes[at].tolist()} cards: front, middle and back take {ROW_SIZES}"
+        )
+    left = np.tile(ROW_SIZES, (len(given), 1))
+    index = np.zeros(len(given), np.int64)
+    for card in range(HAND_SIZE):
+        laid = given[:, card]
+        for row in range(2):
+            index += np.where(laid > row, _ways_after(left, row), 0)
+        left[np.arange(len(given)), laid] -= 1
+    return index
+
+
+def rows_at(indices: IntArray) -> npt.NDArray[np.int8]:
+    """(M, 13) int8 rows at indices (M,) among all, in lexicographic order.
+
+    Raises:
+        ArrangementError: Another shape or dtype, or an index out of 0..72071.
+    """
+    given = np.asarray(indices)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ArrangementError(
+            f"indices of shape {given.shape} and dtype {given.dtype}: give (M,) integers"
+        )
+    if given.size and (given.min() < 0 or given.max() >= NUM_ARRANGEMENTS):
+        raise ArrangementError(
+            f"indices {given.min()}..{given.max()}: they are 0..{NUM_ARRANGEMENTS - 1}"
+        )
+    rest = given.astype(np.int64)
+    left = np.tile(ROW_SIZES, (len(rest), 1))
+    rows = np.empty((len(rest), HAND_SIZE), np.int8)
+    for card in range(HAND_SIZE):
+        laid = np.zeros(len(rest), np.int64)
+        for row in range(2):
+            skipped = np.where(laid == row, _ways_after(left, row), 0)
+            is_past = (laid == row) & (rest >= skipped)
+            rest -= np.where(is_past, skipped, 0)
+            laid += is_past
+        rows[:, card] = laid
+        left[np.arange(len(rest)), laid] -= 1
+    return rows
+
+
+def _ways_after(left: npt.NDArray[np.int64], row: int) -> npt.NDArray[np.int64]:
+    """(M,) int64 ways to go on once a card is in `row`, with room (M, 3) `left` in the rows."""
+    room = left.copy()
+    room[:, row] -= 1
+    # Room of -1 reads the last line, which is kept at no ways.
+    return _ways()[room[:, 0], room[:, 1], room[:, 2]]
+
+
+@cache
+def _ways() -> npt.NDArray[np.int64]:
+    """(5, 7, 7) int64 ways to fill rows with room for so many cards; the last of each axis 0."""
+    ways = np.zeros((5, 7, 7), np.int64)
+    for room in np.ndindex(4, 6, 6):
+        count = factorial(sum(room))
+        for size in room:
+            count //= factorial(size)
+        ways[room] = count
+    return ways
+
+
+@cache
+def _all_rows() -> npt.NDArray[np.int8]:
+    return rows_at(np.arange(NUM_ARRANGEMENTS))
 
 
 _PLURALS = (

@@ -339,8 +339,9 @@ class Candidates:
     | `candidate_mask` | (num_candidates,) | int8 | 0..1 | which candidates exist |
 
     Features: strength of front, middle, back as a share of the strongest (0..1), chance of each to
-    win and of each to lose against one opponent (0..1), expected units against one opponent (in a
-    pool: of the whole table). Candidates that do not exist are all 0.
+    win and of each to lose against one opponent (0..1), expected units against one opponent. In a
+    pool: the chance of each row to beat all others, 0, and units of the whole table. Candidates
+    that do not exist are all 0.
     """
 
     name = "candidates"
@@ -384,11 +385,12 @@ class Candidates:
         tables = row_values(rules, self.num_players)[side]
         features = np.zeros((len(hands), self.num_candidates, 10), np.float32)
         strongest = (NUM_FRONT_STRENGTHS - 1, NUM_STRENGTHS - 1, NUM_STRENGTHS - 1)
-        for row in range(3):
+        for row, most in enumerate(strongest):
             strength = strengths[:, :, row]
-            features[:, :, row] = strength / strongest[row]
+            features[:, :, row] = strength / most
             features[:, :, 3 + row] = tables.wins[row][strength]
-            features[:, :, 6 + row] = tables.losses[row][strength]
+            if tables.losses is not None:
+                features[:, :, 6 + row] = tables.losses[row][strength]
         features[:, :, 9] = values
         features[~exists] = 0
         np.clip(features[:, :, :9], 0, 1, out=features[:, :, :9])

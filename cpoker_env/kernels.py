@@ -14,6 +14,7 @@ a hand plus `rows`, (13,) int8 in 0 front, 1 middle, 2 back, the row of each car
 
 import contextlib
 import sys
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -56,6 +57,7 @@ from cpoker_env.tables import (
     FULL_HOUSE,
     NUM_FRONTS,
     NUM_SPLITS,
+    NUM_STRENGTHS,
     QUADS,
     ROYAL_FLUSH,
     STRAIGHT_FLUSH,
@@ -955,233 +957,549 @@ def resolve_into(
 # ---------------------------------------------------------------- arrangements of a hand
 
 
-@njit(cache=True)
-def five_strengths(hand, tables, strengths):
-    """Strengths (1287,) of every five of a hand, in the order of tables.five_masks."""
-    offset, plain, flush = tables.offset, tables.plain, tables.flush
-    place = 0
-    for i in range(9):
-        index_i = offset[0, hand[i] >> 2]
-        suits_i = 1 << (hand[i] & 3)
-        for j in range(i + 1, 10):
-            index_j = index_i + offset[1, hand[j] >> 2]
-            suits_j = suits_i & (1 << (hand[j] & 3))
-            for k in range(j + 1, 11):
-                index_k = index_j + offset[2, hand[k] >> 2]
-                suits_k = suits_j & (1 << (hand[k] & 3))
-                for m in range(k + 1, 12):
-                    index_m = index_k + offset[3, hand[m] >> 2]
-                    suits_m = suits_k & (1 << (hand[m] & 3))
-                    for n in range(m + 1, 13):
-                        index = index_m + offset[4, hand[n] >> 2]
-                        if suits_m & (1 << (hand[n] & 3)):
-                            strengths[place] = flush[index]
-                        else:
-                            strengths[place] = plain[index]
-                        place += 1
-
-
-@njit(cache=True)
-def _front_strengths(hand, tables, strengths, order):
-    """Strengths (286,) of every front and their places, strongest first, ties in table order."""
-    place = 0
-    starts = np.zeros(456, np.int64)
-    for i in range(11):
-        index_i = tables.offset[0, hand[i] >> 2]
-        for j in range(i + 1, 12):
-            index_j = index_i + tables.offset[1, hand[j] >> 2]
-            for k in range(j + 1, 13):
-                strengths[place] = tables.front[index_j + tables.offset[2, hand[k] >> 2]]
-                starts[454 - strengths[place] + 1] += 1
-                place += 1
-    for s in range(455):
-        starts[s + 1] += starts[s]
-    for place in range(286):
-        key = 454 - strengths[place]
-        order[starts[key]] = place
-        starts[key] += 1
-
-
-@njit(cache=True)
-def _rows_of_masks(front_mask, middle_mask, rows):
-    for i in range(13):
-        if front_mask >> i & 1:
-            rows[i] = 0
-        elif middle_mask >> i & 1:
-            rows[i] = 1
-        else:
-            rows[i] = 2
-
-
+_ALL_CARDS = 0x1FFF
+_STRENGTH_SHIFT = 13
+"""Sort keys of fives: the strength above this bit, the 13-bit mask below it."""
 MAX_FRONTIER = 286 * 126
 """Largest frontier that could exist: one arrangement for every front and split."""
-_MAX_STAIRS = 1288
-"""One more than there are fives: stairs have different middles."""
 
 
-@njit(cache=True)
-def _frontier_of(hand, tables, rules, scratch, out_strengths, out_masks):
-    """Non-dominated legal arrangements of one hand, front descending then middle ascending.
+class Scratch(NamedTuple):
+    """Work arrays of one thread for the kernels that search the arrangements of a hand.
 
-    An arrangement is dominated if another is at least as strong in all three rows. Fronts are
-    walked from the strongest; `stairs` keeps the (middle, back) pairs no pair so far dominates,
-    and `cover` the best back among stairs whose middle is in a bucket or above it.
-    Of equal strengths the first found stays. Returns how many there are.
+    A hand is laid out in *places*: ranks high to low and, within a rank, cards of suits too short
+    for a flush first. `laid` (2, 13): rank of each place; place of each card of the hand.
+    suits: (4,) mask of the places of each suit.
+    triples: (2, 286), index shares of three cards as the end of a five and as a front.
+    fives: (8192,) int16 strength by mask, -1 if the mask is no five.
+    keys, spare: (1288,) int32, distinct backs strongest first, as strength and mask.
+    counts: (287,) int32 for counting sorts.
+    fronts: (5, 286) int32, distinct fronts strongest first: mask, strength, lowest legal middle,
+        cover, first position of the same strength. Cover is the best middle found over a front at
+        least this strong, or one less than the lowest legal middle if that is more.
+    found: (3, room) int32, arrangements found: back mask, front position, middle.
     """
-    fives, fronts, order, stairs, cover = scratch
-    five_strengths(hand, tables, fives)
-    _front_strengths(hand, tables, fronts, order)
-    may_tie = rules[F_BACK_MAY_TIE] == 1
-    cover[:] = -1
-    num_stairs = 0
-    found = 0
-    group_start = 0
-    for walk in range(286):
-        place = order[walk]
-        front = fronts[place]
-        lowest = tables.min_middle[front]
-        for split in range(126):
-            x = tables.splits[place, split, 0]
-            y = tables.splits[place, split, 1]
-            if fives[x] > fives[y]:
-                x, y = y, x
-            middle, back = fives[x], fives[y]
-            if middle < lowest or cover[(middle >> 6) + 1] >= back:
-                continue
-            if middle == back and not may_tie:
-                continue
-            # stairs: middle ascending, back descending; `at` is the first with middle >= ours
-            at = 0
-            while at < num_stairs and stairs[at, 0] < middle:
-                at += 1
-            if at < num_stairs and stairs[at, 1] >= back:
-                continue
-            keep_to = at
-            while keep_to > 0 and stairs[keep_to - 1, 1] <= back:
-                keep_to -= 1
-            if at < num_stairs and stairs[at, 0] == middle:
-                at += 1
-            for dropped in range(keep_to, at):
-                if stairs[dropped, 2] >= group_start:
-                    out_strengths[stairs[dropped, 2], 0] = -1
-            shift = keep_to + 1 - at
-            if shift == 1:
-                for step in range(num_stairs, at, -1):
-                    stairs[step] = stairs[step - 1]
-            elif shift < 0:
-                for step in range(at, num_stairs):
-                    stairs[step + shift] = stairs[step]
-            num_stairs += shift
-            stairs[keep_to, 0], stairs[keep_to, 1], stairs[keep_to, 2] = middle, back, found
-            bucket = middle >> 6
-            while bucket >= 0 and cover[bucket] < back:
-                cover[bucket] = back
-                bucket -= 1
-            out_strengths[found, 0] = front
-            out_strengths[found, 1] = middle
-            out_strengths[found, 2] = back
-            out_masks[found, 0] = tables.front_masks[place]
-            out_masks[found, 1] = tables.five_masks[x]
-            found += 1
-        last_of_group = walk == 285 or fronts[order[walk + 1]] != front
-        if last_of_group:
-            found = _close_group(group_start, found, stairs, num_stairs, out_strengths, out_masks)
-            group_start = found
-    return found
+
+    laid: np.ndarray
+    suits: np.ndarray
+    triples: np.ndarray
+    fives: np.ndarray
+    keys: np.ndarray
+    spare: np.ndarray
+    counts: np.ndarray
+    fronts: np.ndarray
+    found: np.ndarray
 
 
 @njit(cache=True)
-def _close_group(start, found, stairs, num_stairs, out_strengths, out_masks):
-    """Keep what stayed on the stairs of a group of equal fronts, middle ascending."""
-    kept = 0
-    for step in range(num_stairs):
-        if stairs[step, 2] >= start:
-            kept += 1
-    # Selection by the stairs' order; entries are copied through the free room behind `found`.
-    place = found
-    for step in range(num_stairs):
-        source = stairs[step, 2]
-        if source >= start:
-            out_strengths[place] = out_strengths[source]
-            out_masks[place] = out_masks[source]
-            stairs[step, 2] = start + place - found
-            place += 1
-    for i in range(kept):
-        out_strengths[start + i] = out_strengths[found + i]
-        out_masks[start + i] = out_masks[found + i]
-    return start + kept
-
-
-@njit(cache=True)
-def frontier_scratch():
-    """Scratch arrays of one thread for the frontier kernels."""
-    return (
-        np.empty(1287, np.int16),
-        np.empty(286, np.int16),
-        np.empty(286, np.int16),
-        np.empty((_MAX_STAIRS, 3), np.int32),
-        np.empty(128, np.int16),
+def _new_scratch(room):
+    return Scratch(
+        np.empty((2, 13), np.int64),
+        np.empty(4, np.int64),
+        np.empty((2, 286), np.int64),
+        np.full(1 << 13, -1, np.int16),
+        np.empty(1288, np.int32),
+        np.empty(1288, np.int32),
+        np.empty(287, np.int32),
+        np.empty((5, 286), np.int32),
+        np.empty((3, room), np.int32),
     )
+
+
+@njit(cache=True)
+def _lay_out(hand, scratch):
+    """Fill `laid` and `suits`; bit i of what comes back: places i and i + 1 are interchangeable."""
+    laid, suits = scratch.laid, scratch.suits
+    lengths = np.int64(0)
+    for i in range(13):
+        lengths += np.int64(1) << (4 * (hand[i] & 3))
+    suits[:] = 0
+    links = np.int64(0)
+    place = start = 0
+    while start < 13:
+        rank = hand[start] >> 2
+        end = start + 1
+        while end < 13 and hand[end] >> 2 == rank:
+            end += 1
+        for flushing in range(2):
+            first = True
+            for i in range(start, end):
+                suit = np.int64(hand[i] & 3)
+                if ((lengths >> (4 * suit)) & 15 >= 5) != (flushing == 1):
+                    continue
+                laid[0, place] = rank
+                laid[1, i] = place
+                suits[suit] |= np.int64(1) << place
+                if flushing == 0 and not first:
+                    links |= np.int64(1) << (place - 1)
+                first = False
+                place += 1
+        start = end
+    return links
+
+
+@njit(cache=True)
+def _fill_fives(tables, scratch):
+    """Fill `triples` and `fives` of the hand laid out."""
+    offset, plain, masks = tables.offset, tables.plain, tables.front_masks
+    ranks, triples, fives = scratch.laid[0], scratch.triples, scratch.fives
+    place = 0
+    for i in range(11):
+        tail_i = offset[2, ranks[i]]
+        front_i = offset[0, ranks[i]]
+        for j in range(i + 1, 12):
+            tail_j = tail_i + offset[3, ranks[j]]
+            front_j = front_i + offset[1, ranks[j]]
+            for k in range(j + 1, 13):
+                triples[0, place] = tail_j + offset[4, ranks[k]]
+                triples[1, place] = front_j + offset[2, ranks[k]]
+                place += 1
+    # Triples of the places after j are the last ones in lexicographic order.
+    for j in range(1, 10):
+        left = 12 - j
+        tail = 286 - left * (left - 1) * (left - 2) // 6
+        index_j = offset[1, ranks[j]]
+        for i in range(j):
+            index = offset[0, ranks[i]] + index_j
+            pair = 1 << i | 1 << j
+            for t in range(tail, 286):
+                fives[(pair | masks[t]) & _ALL_CARDS] = plain[(index + triples[0, t]) & _ALL_CARDS]
+    for suit in range(4):
+        _fill_flushes(scratch.suits[suit], tables, scratch)
+
+
+@njit(cache=True)
+def _fill_flushes(held, tables, scratch):
+    """Correct `fives` for those within the mask `held`, cards of one suit, if there are any."""
+    count = 0
+    places = np.empty(13, np.int64)
+    for place in range(13):
+        if held >> place & 1:
+            places[count] = place
+            count += 1
+    if count < 5:
+        return
+    ranks, offset, fives = scratch.laid[0], tables.offset, scratch.fives
+    for i in range(count - 4):
+        index_i = offset[0, ranks[places[i]]]
+        for j in range(i + 1, count - 3):
+            index_j = index_i + offset[1, ranks[places[j]]]
+            mask_j = 1 << places[i] | 1 << places[j]
+            for k in range(j + 1, count - 2):
+                index_k = index_j + offset[2, ranks[places[k]]]
+                mask_k = mask_j | 1 << places[k]
+                for m in range(k + 1, count - 1):
+                    index_m = index_k + offset[3, ranks[places[m]]]
+                    mask_m = mask_k | 1 << places[m]
+                    for n in range(m + 1, count):
+                        index = index_m + offset[4, ranks[places[n]]]
+                        fives[mask_m | 1 << places[n]] = tables.flush[index]
+
+
+@njit(cache=True)
+def _sort_backs(links, tables, scratch):
+    """Fill `keys` with the backs that take interchangeable cards from the left; their number."""
+    masks, fives = tables.five_masks, scratch.fives
+    keys, spare = scratch.keys, scratch.spare
+    size = 0
+    for place in range(1287):
+        mask = np.int64(masks[place])
+        keys[size] = np.int64(fives[mask & _ALL_CARDS]) << _STRENGTH_SHIFT | mask
+        # Overwritten unless it counts: a branch here would be mispredicted every other time.
+        size += (mask >> 1) & links & ~mask == 0
+    _sort_by_digit(keys[:size], spare[:size], scratch.counts[:128], _STRENGTH_SHIFT)
+    _sort_by_digit(spare[:size], keys[:size], scratch.counts[:128], _STRENGTH_SHIFT + 7)
+    return size
+
+
+@njit(cache=True)
+def _sort_by_digit(keys, sorted_keys, counts, shift):
+    """Stable descending sort of keys by one digit, which has `counts.size` values."""
+    base = counts.size - 1
+    counts[:] = 0
+    for i in range(keys.size):
+        counts[base - ((keys[i] >> shift) & base)] += 1
+    total = np.int32(0)
+    for digit in range(counts.size):
+        count = counts[digit]
+        counts[digit] = total
+        total += count
+    for i in range(keys.size):
+        digit = base - ((keys[i] >> shift) & base)
+        at = counts[digit]
+        sorted_keys[at] = keys[i]
+        counts[digit] = at + 1
+
+
+@njit(cache=True)
+def _sort_fronts(links, tables, scratch):
+    """Fill `fronts` with those that take interchangeable cards from the right; their number."""
+    masks, shares = tables.front_masks, scratch.triples[1]
+    fronts, spare, counts = scratch.fronts, scratch.spare, scratch.counts[:32]
+    size = 0
+    for t in range(286):
+        mask = np.int64(masks[t])
+        spare[size] = np.int64(tables.front[shares[t]]) << _STRENGTH_SHIFT | mask
+        size += mask & links & ~(mask >> 1) == 0
+    _sort_by_digit(spare[:size], fronts[0, :size], counts, _STRENGTH_SHIFT)
+    _sort_by_digit(fronts[0, :size], spare[:size], counts, _STRENGTH_SHIFT + 5)
+    for position in range(size):
+        strength = np.int64(spare[position] >> _STRENGTH_SHIFT)
+        fronts[0, position] = spare[position] & _ALL_CARDS
+        fronts[1, position] = strength
+        lowest = tables.min_middle[strength]
+        fronts[2, position] = lowest
+        fronts[3, position] = lowest - 1
+        same = position > 0 and fronts[1, position - 1] == strength
+        fronts[4, position] = fronts[4, position - 1] if same else position
+    return size
+
+
+@njit(cache=True)
+def _raise_cover(cover, middle):
+    for position in range(cover.size):
+        cover[position] = max(cover[position], middle)
+
+
+@njit(cache=True)
+def _search_frontier(hand, tables, rules, scratch):
+    """Fill `fronts` and `found` with the frontier of a hand; how many arrangements it has.
+
+    Backs are walked from the strongest, so an arrangement is dominated exactly if `cover` says so:
+    by one found before, or by one of a back as strong. Of interchangeable cards the back takes
+    those on the left, the front those on the right, so each distinct arrangement is met once.
+    """
+    links = _lay_out(hand, scratch)
+    _fill_fives(tables, scratch)
+    num_backs = _sort_backs(links, tables, scratch)
+    num_fronts = _sort_fronts(links, tables, scratch)
+    keys, fives, found = scratch.keys, scratch.fives, scratch.found
+    masks, lowest, cover = scratch.fronts[0], scratch.fronts[2], scratch.fronts[3]
+    head = scratch.fronts[4]
+    may_tie = rules[F_BACK_MAY_TIE] == 1
+    num_found = 0
+    first, last = 0, num_fronts
+    start = 0
+    while start < num_backs:
+        back = keys[start] >> _STRENGTH_SHIFT
+        end = start + 1
+        while end < num_backs and keys[end] >> _STRENGTH_SHIFT == back:
+            end += 1
+        # The strongest middle that may stand before this back, or before any weaker one.
+        top = back if may_tie else keys[end] >> _STRENGTH_SHIFT if end < num_backs else -1
+        while first < last and lowest[first] > top:
+            first += 1
+        while last > first and cover[last - 1] >= top:
+            last -= 1
+        if first == last:
+            break
+        group = num_found
+        live, live_cover = masks[first:last], cover[first:last]
+        for place in range(start, end):
+            mask = keys[place] & _ALL_CARDS
+            rest = _ALL_CARDS ^ mask
+            for position in range(live.size):
+                # A front that shares a card with the back leaves a mask that is no five.
+                middle = fives[(rest ^ live[position]) & _ALL_CARDS]
+                if live_cover[position] < middle <= top:
+                    found[0, num_found] = mask
+                    found[1, num_found] = first + position
+                    found[2, num_found] = middle
+                    num_found += 1
+                    _raise_cover(cover[head[first + position] : last], middle)
+        kept = group
+        for i in range(group, num_found):
+            position, middle = found[1, i], found[2, i]
+            before = head[position] - 1
+            beaten = before >= 0 and cover[before] >= max(middle, lowest[before])
+            if cover[position] == middle and not beaten:
+                found[:, kept] = found[:, i]
+                kept += 1
+        num_found = kept
+        start = end
+    return num_found
+
+
+@njit(cache=True)
+def _write_rows(front_mask, back_mask, place_of, rows):
+    for i in range(13):
+        place = place_of[i]
+        rows[i] = 1 - (front_mask >> place & 1) + (back_mask >> place & 1)
 
 
 @njit(cache=True, nogil=True)
 def frontier_into(hands, first, tables, rules, starts, strengths, rows):
     """Frontiers of hands[first:] into ragged arrays, until the room in `strengths` may run out.
 
-    starts (H + 1,) int64 gets the bounds, strengths (room, 3) int16 and rows (room, 13) int8 the
-    arrangements. Returns how many hands are done so far.
+    starts (H + 1,) int64 gets the bounds, counted from starts[first]; strengths (room, 3) int16 and
+    rows (room, 13) int8 the arrangements, front descending then middle ascending. Returns how many
+    hands are done so far.
     """
-    scratch = frontier_scratch()
-    out_strengths = np.empty((2 * MAX_FRONTIER, 3), np.int16)
-    out_masks = np.empty((2 * MAX_FRONTIER, 2), np.int16)
+    scratch = _new_scratch(MAX_FRONTIER)
+    found, counts, fives = scratch.found, scratch.counts, scratch.fives
+    base = starts[first]
     for h in range(first, hands.shape[0]):
-        found = _frontier_of(hands[h], tables, rules, scratch, out_strengths, out_masks)
-        start = starts[h]
-        if start + found > strengths.shape[0]:
+        num_found = _search_frontier(hands[h], tables, rules, scratch)
+        start = starts[h] - base
+        if start + num_found > strengths.shape[0]:
             return h
-        for i in range(found):
-            strengths[start + i] = out_strengths[i]
-            _rows_of_masks(out_masks[i, 0], out_masks[i, 1], rows[start + i])
-        starts[h + 1] = start + found
+        # Of a front the middles were found in ascending order, so sorting by front is enough.
+        counts[:287] = 0
+        head = scratch.fronts[4]
+        for i in range(num_found):
+            counts[head[found[1, i]]] += 1
+        total = np.int32(0)
+        for position in range(286):
+            counts[position], total = total, total + counts[position]
+        for i in range(num_found):
+            mask, position, middle = found[0, i], found[1, i], found[2, i]
+            at = start + counts[head[position]]
+            counts[head[position]] += 1
+            strengths[at, 0] = scratch.fronts[1, position]
+            strengths[at, 1] = middle
+            strengths[at, 2] = fives[mask]
+            _write_rows(scratch.fronts[0, position], mask, scratch.laid[1], rows[at])
+        starts[h + 1] = starts[h] + num_found
     return hands.shape[0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def greedy_into(hands, tables, rules, rows):
     """Arrangement with the best back, then middle, then front, of hands (M, 13), into rows.
 
     Backs are tried from the strongest; the first strength that leaves a legal rest is the answer.
+    Of equal strengths the first in table order is laid, so no card changes its place here.
     """
-    fives = np.empty(1287, np.int16)
-    fronts = np.empty(286, np.int16)
-    order = np.empty(286, np.int16)
+    scratch = _new_scratch(0)
+    masks, front_masks, fives = tables.five_masks, tables.front_masks, scratch.fives
     may_tie = rules[F_BACK_MAY_TIE] == 1
     for h in range(hands.shape[0]):
-        five_strengths(hands[h], tables, fives)
-        _front_strengths(hands[h], tables, fronts, order)
-        back = np.int16(32767)
+        scratch.suits[:] = 0
+        for i in range(13):
+            scratch.laid[0, i] = hands[h, i] >> 2
+            scratch.laid[1, i] = i
+            scratch.suits[hands[h, i] & 3] |= 1 << i
+        _fill_fives(tables, scratch)
+        back = NUM_STRENGTHS
         best = np.int64(-1)
-        front_mask = middle_mask = np.int16(0)
+        back_mask = front_mask = np.int64(0)
         while best < 0:
-            below = np.int16(-1)
-            for x in range(1287):
-                if below < fives[x] < back:
-                    below = fives[x]
-            back = below
-            for x in range(1287):
-                if fives[x] != back:
+            back = _strongest_below(fives, back)
+            top = back if may_tie else back - 1
+            for place in range(1287):
+                mask = np.int64(masks[place])
+                if fives[mask & _ALL_CARDS] != back:
                     continue
                 for rest in range(56):
-                    middle = np.int64(fives[tables.remainders[x, rest, 0]])
-                    front = np.int64(fronts[tables.remainders[x, rest, 1]])
-                    if middle > back or (middle == back and not may_tie):
-                        continue
+                    x, t = tables.remainders[place, rest, 0], tables.remainders[place, rest, 1]
+                    middle = np.int64(fives[np.int64(masks[x]) & _ALL_CARDS])
+                    front = np.int64(tables.front[scratch.triples[1, t]])
                     score = middle << 9 | front
-                    if score > best and middle >= tables.min_middle[front]:
+                    if best < score and tables.min_middle[front] <= middle <= top:
                         best = score
-                        front_mask = tables.front_masks[tables.remainders[x, rest, 1]]
-                        middle_mask = tables.five_masks[tables.remainders[x, rest, 0]]
-        _rows_of_masks(front_mask, middle_mask, rows[h])
+                        back_mask, front_mask = mask, np.int64(front_masks[t])
+        _write_rows(front_mask, back_mask, scratch.laid[1], rows[h])
+
+
+@njit(cache=True)
+def _strongest_below(fives, bound):
+    strongest = np.int16(-1)
+    for mask in range(fives.size):
+        strength = fives[mask]
+        strongest = max(strongest, strength if strength < bound else np.int16(-1))
+    return np.int64(strongest)
+
+
+@njit(cache=True)
+def sort_hands_into(hands, sorted_hands):
+    """Hands (H, 13) int8 of cards 0..51, each highest first; returns the first hand that holds a
+    card twice, or -1.
+    """
+    for h in range(hands.shape[0]):
+        ordered = sorted_hands[h]
+        for i in range(13):
+            card = hands[h, i]
+            place = i
+            while place > 0 and ordered[place - 1] < card:
+                ordered[place] = ordered[place - 1]
+                place -= 1
+            ordered[place] = card
+            if place > 0 and ordered[place - 1] == card:
+                return h
+    return -1
+
+
+class Worth(NamedTuple):
+    """A value function of row strengths, as `best_into` reads it.
+
+    front (455, 5), middle and back (7462, 5) float64: units of the row, chance to win it, chance to
+    lose it, share of a scoop's prize, share of the price of being scooped. Chances are multiples
+    of 2**-16, so that sums of products of three are exact.
+    front_peaks (455,), middle_peaks (7462,) float64: most units of any strength up to this one.
+    majority: units for more rows won than lost, and lost the other way round.
+    joint_limit: no less than scoop and majority can bring.
+    has_joint: whether they are there at all.
+    is_monotone: whether no stronger row is ever worth less.
+    """
+
+    front: np.ndarray
+    middle: np.ndarray
+    back: np.ndarray
+    front_peaks: np.ndarray
+    middle_peaks: np.ndarray
+    majority: float
+    joint_limit: float
+    has_joint: bool
+    is_monotone: bool
+
+
+@njit(cache=True)
+def _worth_of(front, middle, back, worth):
+    total = worth.front[front, 0] + worth.middle[middle, 0] + worth.back[back, 0]
+    if worth.has_joint:
+        total += _joint_of(worth.front[front], worth.middle[middle], worth.back[back], worth)
+    return total
+
+
+@njit(cache=True)
+def _joint_of(front, middle, back, worth):
+    """Units of scoop and majority if rows are won and lost independently.
+
+    With r the results -1, 0, 1 of the rows, the sign of their sum is the polynomial
+    sum r_i - (sum r_i r_j^2) / 2 + (sum r_i r_j^2 r_k^2 - r_0 r_1 r_2) / 2; d and e are the means
+    of r and r^2.
+    """
+    win0, win1, win2 = front[1], middle[1], back[1]
+    lose0, lose1, lose2 = front[2], middle[2], back[2]
+    scoop = win0 * win1 * win2 * (front[3] + middle[3] + back[3])
+    scooped = lose0 * lose1 * lose2 * (front[4] + middle[4] + back[4])
+    d0, d1, d2 = win0 - lose0, win1 - lose1, win2 - lose2
+    e0, e1, e2 = win0 + lose0, win1 + lose1, win2 + lose2
+    pairs = d0 * (e1 + e2) + d1 * (e0 + e2) + d2 * (e0 + e1)
+    triples = d0 * e1 * e2 + d1 * e0 * e2 + d2 * e0 * e1 - d0 * d1 * d2
+    sign = d0 + d1 + d2 - 0.5 * pairs + 0.5 * triples
+    return scoop - scooped + worth.majority * sign
+
+
+@njit(cache=True, nogil=True)
+def worth_into(strengths, worth, values):
+    """Values (M,) float64 of arrangements (M, 3)."""
+    for m in range(strengths.shape[0]):
+        values[m] = _worth_of(strengths[m, 0], strengths[m, 1], strengths[m, 2], worth)
+
+
+@njit(cache=True, nogil=True)
+def best_into(hands, tables, rules, worth, rows, strengths, values):
+    """Most valuable legal arrangement of hands (H, 13), as rows, strengths (H, 3) and values (H,).
+
+    Of equal values the highest back, then middle, then front; of equal strengths the first found.
+    """
+    scratch = _new_scratch(0)
+    for h in range(hands.shape[0]):
+        _search_best(hands[h], tables, rules, worth, scratch, rows[h], strengths[h], values[h:])
+
+
+@njit(cache=True)
+def _search_best(hand, tables, rules, worth, scratch, rows, laid, value):
+    """The walk of `_search_frontier`, with a bound on what is left.
+
+    Only if the value is monotone, what is dominated is passed over and a bound that falls short
+    ends the walk.
+    """
+    links = _lay_out(hand, scratch)
+    _fill_fives(tables, scratch)
+    num_backs = _sort_backs(links, tables, scratch)
+    num_fronts = _sort_fronts(links, tables, scratch)
+    keys, fives = scratch.keys, scratch.fives
+    masks, strengths = scratch.fronts[0], scratch.fronts[1]
+    lowest, cover, head = scratch.fronts[2], scratch.fronts[3], scratch.fronts[4]
+    may_tie = rules[F_BACK_MAY_TIE] == 1
+    best = -np.inf
+    laid[2] = -1
+    best_mask = best_position = np.int64(0)
+    first, last = 0, num_fronts
+    start = 0
+    while start < num_backs:
+        back = np.int64(keys[start] >> _STRENGTH_SHIFT)
+        end = start + 1
+        while end < num_backs and keys[end] >> _STRENGTH_SHIFT == back:
+            end += 1
+        top = back if may_tie else keys[end] >> _STRENGTH_SHIFT if end < num_backs else -1
+        while first < last and lowest[first] > top:
+            first += 1
+        while last > first and cover[last - 1] >= top:
+            last -= 1
+        if first == last:
+            break
+        if worth.is_monotone:
+            if _worth_of(strengths[first], top, back, worth) <= best:
+                break
+        else:
+            units = worth.front_peaks[strengths[first]] + worth.middle_peaks[top]
+            if units + worth.back[back, 0] + worth.joint_limit <= best:
+                start = end
+                continue
+        live, live_cover = masks[first:last], cover[first:last]
+        for place in range(start, end):
+            mask = keys[place] & _ALL_CARDS
+            rest = _ALL_CARDS ^ mask
+            for position in range(live.size):
+                middle = np.int64(fives[(rest ^ live[position]) & _ALL_CARDS])
+                if live_cover[position] < middle <= top:
+                    front = np.int64(strengths[first + position])
+                    if worth.is_monotone:
+                        _raise_cover(cover[head[first + position] : last], middle)
+                    else:
+                        units = worth.front[front, 0] + worth.middle[middle, 0]
+                        if units + worth.back[back, 0] + worth.joint_limit < best:
+                            continue
+                    found = _worth_of(front, middle, back, worth)
+                    if found < best or (
+                        found == best and (laid[2] > back or (laid[1], laid[0]) >= (middle, front))
+                    ):
+                        continue
+                    best = found
+                    laid[0], laid[1], laid[2] = front, middle, back
+                    best_mask, best_position = mask, first + position
+        start = end
+    value[0] = best
+    _write_rows(masks[best_position], best_mask, scratch.laid[1], rows)
+
+
+@njit(cache=True)
+def select_into(starts, strengths, rows, values, k, top_rows, top_strengths, top_values, counts):
+    """The k most valuable of each hand's arrangements starts[h]:starts[h + 1], by insertion.
+
+    Of equal values the stronger back, then middle, comes first. Fills (H, k, ...) arrays up to
+    counts (H,).
+    """
+    order = np.empty(k, np.int64)
+    for h in range(starts.shape[0] - 1):
+        size = 0
+        for m in range(starts[h], starts[h + 1]):
+            place = size
+            while place > 0 and _precedes(m, order[place - 1], strengths, values):
+                place -= 1
+            if place == k:
+                continue
+            size = min(size + 1, k)
+            for at in range(size - 1, place, -1):
+                order[at] = order[at - 1]
+            order[place] = m
+        for place in range(size):
+            top_rows[h, place] = rows[order[place]]
+            top_strengths[h, place] = strengths[order[place]]
+            top_values[h, place] = values[order[place]]
+        counts[h] = size
+
+
+@njit(cache=True)
+def _precedes(m, other, strengths, values):
+    if values[m] != values[other]:
+        return values[m] > values[other]
+    if strengths[m, 2] != strengths[other, 2]:
+        return strengths[m, 2] > strengths[other, 2]
+    return strengths[m, 1] > strengths[other, 1]
 
 
 @njit(cache=True, forceinline=True)
@@ -1295,12 +1613,13 @@ def row_values_into(histogram, row, bank, rules, values, wins, losses):
         values[s], wins[s], losses[s] = value, win, loss
 
 
-@njit(cache=True)
-def independent_values_into(strengths, values, wins, losses, num_players, rules, out):
+@njit(cache=True, nogil=True)
+def independent_values_into(strengths, values, wins, losses, rules, out):
     """Expected units to arrangements (M, 3) against one opponent whose rows are independent.
 
     values, wins, losses: per row, as `row_values_into` fills them. Scoop and overall point are
-    added from the chances of all 27 row results. In the pool: units of one of `num_players` seats.
+    added from the chances of all 27 row results: the way that is right for every rule, also where
+    the points of a pairing decide the overall point. Not for the pool.
     """
     chance = np.empty((3, 3), np.float64)
     for m in range(strengths.shape[0]):
@@ -1310,9 +1629,6 @@ def independent_values_into(strengths, values, wins, losses, num_players, rules,
             chance[row, 0] = losses[row][place]
             chance[row, 2] = wins[row][place]
             chance[row, 1] = 1.0 - chance[row, 0] - chance[row, 2]
-        if rules[F_TOPOLOGY] == 2:
-            out[m] = _independent_pool(chance, num_players)
-            continue
         total = values[0][front] + values[1][middle] + values[2][back]
         mine0 = front_royalty(front, rules)
         mine1 = middle_royalty(middle, rules)
@@ -1335,14 +1651,24 @@ def independent_values_into(strengths, values, wins, losses, num_players, rules,
 
 
 @njit(cache=True)
-def _independent_pool(chance, num_players):
-    total = -3.0
-    sweep = 1.0
+def scoop_shares_into(rules, prizes, prices):
+    """What each strength of a row adds to a scoop made (`prizes`) and suffered (`prices`).
+
+    Per row (S,) float64 units; the opponent's royalties are left out.
+    """
     for row in range(3):
-        beats_all = (chance[row, 2] + 0.5 * chance[row, 1]) ** (num_players - 1)
-        total += num_players * beats_all
-        sweep *= beats_all
-    return total + 3.0 * (num_players - 1) * sweep
+        # A scoop's part is linear in units and royalties but for a constant, counted once.
+        shared = 0 if row == 0 else _scoop_part(3, 0, 0, 0, rules)[0]
+        for s in range(prizes[row].shape[0]):
+            mine = (
+                front_royalty(s, rules) if row == 0
+                else middle_royalty(s, rules) if row == 1
+                else back_royalty(s, rules)
+            )  # fmt: skip
+            won, royalty_won = row_result(1, mine, 0 * mine, rules)
+            lost, royalty_lost = row_result(-1, mine, 0 * mine, rules)
+            prizes[row][s] = _scoop_part(3, won, royalty_won, 0, rules)[0] - shared
+            prices[row][s] = -_scoop_part(-3, lost, royalty_lost, 0, rules)[0] - shared
 
 
 @njit(cache=True, nogil=True)
@@ -1442,43 +1768,37 @@ def reachable_rows_into(hands, rows, at, tables, rules, reachable):
 
     rows (B, 13) hold the rows of the first at[b] cards; reachable (B, 3) int8 gets ones and zeros.
     """
-    fives = np.empty(1287, np.int16)
-    fronts = np.empty(286, np.int16)
-    order = np.empty(286, np.int16)
     placed = np.empty(3, np.int64)
     for b in range(hands.shape[0]):
         reachable[b] = 0
         if at[b] == 13:
             continue
-        five_strengths(hands[b], tables, fives)
-        _front_strengths(hands[b], tables, fronts, order)
         for row in range(3):
             placed[:] = 0
             placed[row] = 1 << at[b]
             for i in range(at[b]):
                 placed[rows[b, i]] |= 1 << i
-            reachable[b, row] = _is_reachable(placed, at[b] + 1, fives, fronts, tables, rules)
+            reachable[b, row] = _is_reachable(hands, b, placed, at[b] + 1, tables, rules)
 
 
 @njit(cache=True)
-def _is_reachable(placed, num_placed, fives, fronts, tables, rules):
-    """Whether a legal arrangement agrees with the masks `placed` (3,) of the first cards."""
+def _is_reachable(hands, b, placed, num_placed, tables, rules):
+    """Whether a legal arrangement of hand b agrees with the masks `placed` (3,) of first cards."""
     known = (1 << num_placed) - 1
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
-    for place in range(286):
+    offset, fives, masks = tables.offset, tables.fives, tables.five_masks
+    for place in range(NUM_FRONTS):
         if tables.front_masks[place] & known != placed[0]:
             continue
-        for split in range(126):
+        front = _strength_of_front(hands, b, tables.front_cards, place, offset, tables.front)
+        for split in range(NUM_SPLITS):
             x = tables.splits[place, split, 0]
             y = tables.splits[place, split, 1]
             for _ in range(2):
-                if (
-                    tables.five_masks[x] & known == placed[1]
-                    and tables.five_masks[y] & known == placed[2]
-                    and _in_order(
-                        fronts[place], fives[x], fives[y], tables.min_middle, back_may_tie
-                    )
-                ):
-                    return True
+                if masks[x] & known == placed[1] and masks[y] & known == placed[2]:
+                    middle = _strength_of_five(hands, b, tables.five_cards, x, offset, fives)
+                    back = _strength_of_five(hands, b, tables.five_cards, y, offset, fives)
+                    if _in_order(front, middle, back, tables.min_middle, back_may_tie):
+                        return True
                 x, y = y, x
     return False

@@ -13,7 +13,7 @@ ORDER = [
     "rules",
     "tables",
     "kernels",
-    *("naturals", "arrangements", "scoring", "money"),
+    *("naturals", "valuation", "arrangements", "scoring", "money"),
     *("policy", "table", "row_values", "spaces", "forms", "learners"),
     *("render", "env", "vector", "parallel", "session"),
     "agents",

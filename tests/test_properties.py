@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpoker_env.arrangements import enumerate_arrangements, evaluate
+from cpoker_env.arrangements import NUM_ARRANGEMENTS, evaluate, rows_at
 from cpoker_env.naturals import natural_bits
 from cpoker_env.rules import PATTERNS, PRESETS, TOPOLOGIES, Rules
 from cpoker_env.scoring import DECLARE, SURRENDER, settle_deals
@@ -15,7 +15,7 @@ from cpoker_env.scoring import DECLARE, SURRENDER, settle_deals
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 SEEDS = st.integers(0, 2**32 - 1)
 SEATS = st.integers(2, 4)
-ALL_ROWS = enumerate_arrangements(np.arange(12, -1, -1))
+ALL_ROWS = rows_at(np.arange(NUM_ARRANGEMENTS))
 DEALS = 8
 
 

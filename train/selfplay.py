@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
-from cpoker_env.agents.balanced import best_of
 from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
 from cpoker_env.agents.network import ValueNetwork, hand_features
 from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
@@ -39,6 +38,7 @@ from cpoker_env import kernels
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import decisions_for, make_policy
+from cpoker_env.row_values import best_of
 from cpoker_env.rules import Rules
 from cpoker_env.table import Table
 from cpoker_env.tables import tables_for
