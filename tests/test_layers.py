@@ -14,7 +14,7 @@ ORDER = [
     "tables",
     "kernels",
     *("naturals", "arrangements", "scoring", "money"),
-    *("policy", "table", "spaces"),
+    *("policy", "table", "row_values", "spaces"),
     *("render", "env", "vector", "parallel", "wrappers", "session"),
     "agents",
     "train",
