@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -98,19 +99,29 @@ def test_slow_work_is_reported_slower_and_failing_work_by_its_error():
     assert [len(timing.cpu) for timing in timings] == [3, 3, 0]
 
 
-def test_vector_and_scalar_actions_are_legal_when_replayed():
-    rules = Rules.preset("mandarin")
-    hands = costs.hands_of(costs.Setup(rules, 64, 2))
-    _, is_legal = arrangements.evaluate(
-        hands, costs.drawn_rows(hands, costs.Setup(rules, 64, 2)), rules
-    )
-    assert is_legal.all()
-    env = gym.make("ChinesePoker-v0", opponents="uniform", strict=True)
-    setup = costs.Setup(rules, 64, 2)
-    dealt = [env.reset(seed=costs.SEED if i == 0 else None)[0]["cards"] for i in range(64)]
-    for i, rows in enumerate(costs.drawn_rows(np.array(dealt), setup)):
-        env.reset(seed=costs.SEED if i == 0 else None)
-        env.step({"declaration": 0, "placement": rows})
+def test_kept_actions_of_the_scalar_environment_are_legal(monkeypatch):
+    make = gym.make
+    monkeypatch.setattr(costs.gym, "make", lambda *args, **kw: make(*args, strict=True, **kw))
+    work = costs.BY_NAME["scalar-uniform"].prepare(costs.Setup(Rules.preset("mandarin"), 64, 3))
+    work.call()  # a strict environment raises on a foul
+
+
+@pytest.mark.skipif(not HAS_VECTOR, reason="no native vector environment")
+def test_every_step_of_the_vector_environment_settles_all_deals(monkeypatch):
+    make, ended = gym.make_vec, []
+
+    def spied(*args, **kw):
+        envs = make(*args, **kw)
+        step = envs.step
+        envs.step = lambda actions: ended.append((found := step(actions))[2]) or found
+        return envs
+
+    monkeypatch.setattr(costs.gym, "make_vec", spied)
+    setup = costs.Setup(Rules.preset("mandarin"), 64, 2)
+    work = costs.BY_NAME["vector-uniform"].prepare(setup)
+    ended.clear()
+    work.call()
+    assert np.sum(ended) == work.items
 
 
 def test_missing_and_broken_peers_are_listed_and_others_measured():
@@ -170,6 +181,4 @@ def test_benchmark_loads_no_torch_without_need():
         "main(['bench', '--quick', '--only', 'dealt', '--json', '-'])\n"
         "sys.exit('torch' in sys.modules)"
     )
-    import subprocess
-
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -141,7 +141,8 @@ def _check(config: Config) -> None:
         raise ConfigError(f"deals {config.deals}: give 1 or more")
     if config.json is not None and config.json.is_dir():
         raise ConfigError(f"json {str(config.json)!r} is a folder: give a file, or - to print")
-    rows = [(row.name, row.what) for row in (*COSTS, *STARTS, *COLD)]
+    rows = [(cost.name, cost.what) for cost in COSTS]
+    rows += [(start.name, start.what) for start in (*STARTS, *COLD)]
     rows += [*MEMORY.items(), *((peer.name, peer.what) for peer in peers.PEERS)]
     for word in config.only:
         if not any(_is_chosen((word,), *row) for row in rows):
@@ -160,7 +161,7 @@ def _scaling(config: Config, rules: Rules) -> Iterator[tuple[Cost, Setup, str]]:
             setup = Setup(rules, config.batch(cost.batch), cost.num_players)
             sizes = [config.batch(value) if axis == "batch" else value for value in values]
             for size in dict.fromkeys(sizes):
-                yield cost, replace(setup, **{axis: size}), axis
+                yield cost, replace(setup, **{axis: size}), axis  # type: ignore[arg-type]
 
 
 def _cost_record(cost: Cost, setup: Setup, timing: Timing) -> dict[str, Any]:
@@ -187,8 +188,8 @@ def _starts(config: Config, chosen: Callable[[str, str], bool]) -> list[dict[str
             record = {"name": start.name, "what": start.what, "how": start.how, **found}
             record |= timing.to_dict() | _held_to(start.target, False, timing)
             records.append(record)
-    for start in COLD if config.cold else ():
-        if chosen(start.name, start.what):
+    for start in COLD:
+        if config.cold and chosen(start.name, start.what):
             cold, warm = costs.time_cold(start)
             for state, timing in (("cold", cold), ("warm", warm)):
                 record = {"name": f"{start.name}-{state}", "what": f"{start.what}, {state}"}
@@ -259,14 +260,10 @@ def _tables(report: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[
         ]  # fmt: skip
     if scaling := _measured(report, "scaling"):
         header = ["what", "seats", "at once", "threads", "CPU each", "wall each", "a second"]
-        yield (
-            "Scaling; a second by wall time",
-            header,
-            [_scaling_line(record) for record in scaling],
-        )
+        yield "Scaling, a second by wall time", header, [_scaling_line(r) for r in scaling]
     if found := _measured(report, "peers"):
         header = ["peer", "what", "CPU each", "a second", "ours", "theirs / ours", "same order"]
-        yield "Peers", header, [_peer_line(record) for record in found]
+        yield "Peers", header, [_peer_line(r) for r in found]
 
 
 def _measured(report: dict[str, Any], *parts: str) -> list[dict[str, Any]]:

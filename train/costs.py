@@ -27,7 +27,7 @@ from cpoker_env.cards import HAND_SIZE
 from cpoker_env.naturals import natural_bits
 from cpoker_env.policy import Policy, decisions_for, make_policy
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import settle_deals
+from cpoker_env.scoring import Settled, settle_deals
 from cpoker_env.table import Table
 
 SEED = 2024
@@ -100,17 +100,18 @@ def _frontier(setup: Setup) -> Work:
     return Work(len(hands), lambda: frontier(hands, setup.rules, **threads))
 
 
-def _acted(setup: Setup) -> tuple[npt.NDArray[np.int8], ...]:
-    """Hands, rows, declarations and naturals of dealt tables, all rows shown."""
+def _settle_dealt(setup: Setup) -> Callable[[], Settled]:
+    """To settle dealt tables whose seats all show the rows that `greedy` lays."""
     table = Table(setup.rules, setup.num_players)
     deals = table.deal(SEED, np.arange(setup.batch, dtype=np.uint64))
     policy = make_policy("greedy", setup.rules, setup.num_players)
     actions = table.act(deals, [policy] * setup.num_players, np.random.default_rng(SEED))
-    return deals.hands, actions.rows, np.zeros_like(actions.declarations), deals.naturals
+    shown = np.zeros_like(actions.declarations)
+    return lambda: settle_deals(deals.hands, actions.rows, shown, deals.naturals, setup.rules)
 
 
 def _settle(setup: Setup) -> Work:
-    settled = settle_deals(*_acted(setup), setup.rules)
+    settled = _settle_dealt(setup)()
     units = np.empty(settled.status.shape, np.int32)
     arguments = settled.strengths, settled.status, settled.naturals, settled.keys
     packed = setup.rules.packed
@@ -118,8 +119,7 @@ def _settle(setup: Setup) -> Work:
 
 
 def _score(setup: Setup) -> Work:
-    acted = _acted(setup)
-    return Work(setup.batch, lambda: settle_deals(*acted, setup.rules))
+    return Work(setup.batch, _settle_dealt(setup))
 
 
 def _evaluate(setup: Setup) -> Work:

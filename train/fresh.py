@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -87,8 +88,14 @@ def _resident_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-FUNCTIONS = {f.__name__: f for f in (import_package, first_result, every_kernel, memory)}
+FUNCTIONS: tuple[Callable[..., dict[str, Any]], ...] = (
+    import_package,
+    first_result,
+    every_kernel,
+    memory,
+)
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this file's folder, whose modules are those of the package
-    print(json.dumps(FUNCTIONS[sys.argv[1]](*map(int, sys.argv[2:]))))  # type: ignore[operator]
+    function = {f.__name__: f for f in FUNCTIONS}[sys.argv[1]]
+    print(json.dumps(function(*map(int, sys.argv[2:]))))

@@ -21,8 +21,6 @@ from cpoker_env.arrangements import evaluate
 from cpoker_env.cards import Card, format_card
 from cpoker_env.rules import Rules
 
-GAMES = 64
-"""Games a call plays."""
 Evaluator = tuple[Callable[[Card], Any], Callable[[list[Any]], int], int]
 """A card as the package takes it, the score of five, and 1 if higher is stronger, else -1."""
 Play = Callable[[], None]
@@ -208,7 +206,7 @@ def _prepare(peer: Peer, setup: Setup, same_order: dict[str, bool]) -> Work:
         return Work(len(encoded), lambda: [score(row) for row in encoded])
     draws = itertools.cycle(np.random.default_rng(SEED).random(65521).tolist())
     play: Play = peer.make(draws)
-    return Work(GAMES, lambda: [play() for _ in range(GAMES)])
+    return Work(1, play)
 
 
 def five_card_rows(setup: Setup) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int16]]:
@@ -222,7 +220,8 @@ def five_card_rows(setup: Setup) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.i
 
 def is_same_order(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     """Whether two scores order all items alike, ties included."""
-    return bool(np.array_equal(*(np.unique(score, return_inverse=True)[1] for score in (a, b))))
+    places_a, places_b = (np.unique(score, return_inverse=True)[1] for score in (a, b))
+    return bool(np.array_equal(places_a, places_b))
 
 
 def _record(

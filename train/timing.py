@@ -79,8 +79,7 @@ def measure(
         try:
             work = preparations[i]()
             work.call()
-            once, _ = _clock(work, 1)
-            works[i] = work, max(1, round(seconds / (once * work.items)))
+            works[i] = work, _num_calls(work, seconds)
         except Exception as error:
             errors[i] = describe(error)
     for _ in track(range(repeats), "measuring", console=console, disable=not progress):
@@ -101,6 +100,14 @@ def measure(
 def describe(error: BaseException) -> str:
     """One line about an error."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _num_calls(work: Work, seconds: float) -> int:
+    """Calls that take about so long, found from a part of it."""
+    calls = 1
+    while (spent := _clock(work, calls)[0] * work.items * calls) < seconds / 8:
+        calls *= 4
+    return max(1, round(seconds * calls / spent))
 
 
 def _clock(work: Work, calls: int) -> tuple[float, float]:
