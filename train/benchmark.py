@@ -296,9 +296,9 @@ def _cost_line(record: dict[str, Any]) -> list[str]:
         target = f">= {_rate(seconds)}" if record["target_as_rate"] else f"<= {_time(seconds)}"
         met = "yes" if record["met"] else "no"
     if "torch_imported" in record:
-        title += ", torch imported" if record["torch_imported"] else ", torch not imported"
+        title += ", WITH torch" if record["torch_imported"] else ", no torch"
     if "compile_cpu_seconds" in record:
-        title += f", {_time(record['compile_cpu_seconds'])} to compile"
+        title += f", {_time(record['compile_cpu_seconds'])} compiling"
     rate = _rate(record["cpu_seconds"]) if "item" in record else ""
     return [title, _time(record["cpu_seconds"]), rate, target, met, f"+{record['spread']:.0%}"]
 
