@@ -48,7 +48,7 @@ class Config:
     cold: bool = False
     """Also start-up without compiled kernels; takes a minute or more."""
     quick: bool = False
-    """Everything once at small sizes, in seconds; the figures are rough."""
+    """Small sizes and two rounds, in seconds; the figures are rough."""
     json: Path | None = None
     """Write the results to this file; - prints them instead of the tables."""
     markdown: bool = False
@@ -113,7 +113,6 @@ def run(config: Config) -> dict[str, Any]:
         (axis, _cost_record(cost, setup, timing))
         for (cost, setup, axis), timing in zip(cases, timings, strict=True)
     ]
-    chosen_peers = [peer for peer in peers.PEERS if chosen(peer.name, peer.what)]
     return {
         "machine": machine(),
         "rules": config.rules,
@@ -124,11 +123,7 @@ def run(config: Config) -> dict[str, Any]:
         "starts": _starts(config, chosen),
         "memory": _memory(config, chosen),
         "scaling": [{"axis": axis, **record} for axis, record in records if axis],
-        "peers": peers.compare(
-            chosen_peers, config.batch(2048), config.rounds, config.round_seconds
-        )
-        if config.peers
-        else [],
+        "peers": _peers(config, chosen) if config.peers else [],
     }
 
 
@@ -219,6 +214,12 @@ def _memory(config: Config, chosen: Callable[[str, str], bool]) -> list[dict[str
     return records
 
 
+def _peers(config: Config, chosen: Callable[[str, str], bool]) -> list[dict[str, Any]]:
+    wanted = [peer for peer in peers.PEERS if chosen(peer.name, peer.what)]
+    batch = config.batch(costs.BY_NAME["evaluate"].batch)
+    return peers.compare(wanted, batch, config.rounds, config.round_seconds)
+
+
 def _print(report: dict[str, Any], markdown: bool) -> None:
     console = Console()
     for title, header, lines in _tables(report):
@@ -275,6 +276,11 @@ def _notes(report: dict[str, Any]) -> Iterator[str]:
     for record in (*report["costs"], *report["starts"]):
         if record["how"]:
             yield f"{_title(record)}: {record['how']}"
+    if report["scaling"]:
+        yield "small batches: every call has the same hands, and the processor learns its branches"
+    if _measured(report, "peers"):
+        yield "peers, rows: same cards, one call a row, converted beforehand; ours one call for all"
+        yield "peers, games: one environment, random legal actions; ours is gym.make, uniform"
     for part in ("costs", "starts", "memory", "scaling", "peers"):
         for record in report[part]:
             if "error" in record:
