@@ -124,7 +124,7 @@ def evaluate(
     """
     strengths = np.empty((len(hands), 3), np.int16)
     is_legal = np.empty(len(hands), np.bool_)
-    kernels.evaluate_into(hands, rows, tables_for(rules), rules.packed, strengths, is_legal)
+    kernels.evaluate_into(hands, rows, tables_for(rules).rows, rules.packed, strengths, is_legal)
     return strengths, is_legal
 
 

@@ -484,6 +484,8 @@ def _declaration_problems(
     declarations: Array, available: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int8]:
     """(B,) int8: the declaration where it is not available, else 0."""
+    if np.count_nonzero(declarations) == 0:
+        return np.zeros(len(available), np.int8)
     has_it = available[np.arange(len(available)), declarations]
     problems: npt.NDArray[np.int8] = declarations.astype(np.int8) * (1 - has_it)
     return problems

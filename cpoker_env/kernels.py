@@ -296,10 +296,9 @@ def _in_order(front, middle, back, min_middle, back_may_tie):
 
 
 @njit(cache=True, nogil=True)
-def evaluate_into(hands, rows, tables, rules, strengths, is_legal):
+def evaluate_into(hands, rows, row_tables, rules, strengths, is_legal):
     """Row strengths (M, 3) int16 and legality (M,) bool of arrangements (M, 13)."""
-    offset, fives, fronts = tables.offset, tables.fives, tables.front
-    min_middle = tables.min_middle
+    offset, fives, fronts, min_middle = row_tables
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
         front = middle = back = np.int64(0)
@@ -395,9 +394,9 @@ def best_pattern(bits, rules):
 
 
 @njit(cache=True, nogil=True)
-def naturals_into(hands, tables, rules, bits, best):
+def naturals_into(hands, natural_tables, rules, bits, best):
     """Patterns held (M,) int16 and the best in play (M,) int8, -1 for none, of hands (M, 13)."""
-    straights, straights_ranks = tables.straights, tables.straights_ranks
+    straights, straights_ranks = natural_tables.straights, natural_tables.straights_ranks
     quads_may_pair = rules[F_SIX_PAIRS_QUADS] == 1
     trips_may_pair = rules[F_SIX_PAIRS_TRIPS] == 1
     for m in range(hands.shape[0]):
@@ -409,7 +408,7 @@ def naturals_into(hands, tables, rules, bits, best):
 
 
 @njit(cache=True)
-def natural_key(hand, pattern, tables, rules):
+def natural_key(hand, pattern, natural_tables, rules):
     """Number by which two hands declaring the same pattern compare; equal means tied."""
     if rules[F_NATURAL_COMPARE] == 0:
         return np.int64(0)
@@ -419,7 +418,7 @@ def natural_key(hand, pattern, tables, rules):
         counts = np.int64(0)
         for i in range(13):
             counts += np.int64(1) << (3 * (hand[i] >> 2))
-        return tables.straights_key[_straights_place(counts, tables.straights)]
+        return natural_tables.straights_key[_straights_place(counts, natural_tables.straights)]
     if pattern == _THREE_FLUSHES:
         return _three_flushes_key(hand)
     return np.int64(0)
@@ -922,7 +921,7 @@ def settle_parts_into(strengths, status, naturals, keys, rules, parts):
 
 @njit(cache=True, nogil=True)
 def resolve_into(
-    hands, rows, declarations, naturals, can_surrender, tables, rules,
+    hands, rows, declarations, naturals, can_surrender, row_tables, natural_tables, rules,
     strengths, status, declared, keys,
 ):  # fmt: skip
     """From actions to what is settled, for M seats; a declaration not available shows the rows.
@@ -931,8 +930,7 @@ def resolve_into(
     can_surrender (M,) bool. Fills strengths (M, 3), status (M,), declared (M,) pattern or -1,
     keys (M,).
     """
-    offset, fives, fronts = tables.offset, tables.fives, tables.front
-    min_middle = tables.min_middle
+    offset, fives, fronts, min_middle = row_tables
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     for m in range(hands.shape[0]):
         keys[m] = 0
@@ -947,11 +945,27 @@ def resolve_into(
         elif declarations[m] == 2 and naturals[m] >= 0:
             status[m] = NATURAL
             declared[m] = naturals[m]
-            keys[m] = natural_key(hands[m], naturals[m], tables, rules)
+            keys[m] = natural_key(hands[m], naturals[m], natural_tables, rules)
         elif sized and _in_order(front, middle, back, min_middle, back_may_tie):
             status[m] = NORMAL
         else:
             status[m] = FOUL
+
+
+@njit(cache=True, nogil=True)
+def score_into(
+    hands, rows, declarations, naturals, can_surrender, row_tables, natural_tables, rules,
+    strengths, status, declared, keys, units, pairs,
+):  # fmt: skip
+    """From actions to units: `resolve_into` for all seats (B, N), then `settle_pairs_into`."""
+    seats = status.size
+    resolve_into(
+        hands.reshape(seats, 13), rows.reshape(seats, 13), declarations.reshape(seats),
+        naturals.reshape(seats), can_surrender.reshape(seats), row_tables, natural_tables, rules,
+        strengths.reshape(seats, 3), status.reshape(seats), declared.reshape(seats),
+        keys.reshape(seats),
+    )  # fmt: skip
+    settle_pairs_into(strengths, status, declared, keys, rules, units, pairs)
 
 
 # ---------------------------------------------------------------- arrangements of a hand
@@ -1041,7 +1055,7 @@ def _lay_out(hand, scratch):
 @njit(cache=True)
 def _fill_fives(tables, scratch):
     """Fill `triples` and `fives` of the hand laid out."""
-    offset, plain, masks = tables.offset, tables.plain, tables.front_masks
+    offset, plain, masks = tables.rows.offset, tables.rows.fives[0], tables.splits.front_masks
     ranks, triples, fives = scratch.laid[0], scratch.triples, scratch.fives
     place = 0
     for i in range(11):
@@ -1079,7 +1093,7 @@ def _fill_flushes(held, tables, scratch):
             count += 1
     if count < 5:
         return
-    ranks, offset, fives = scratch.laid[0], tables.offset, scratch.fives
+    ranks, offset, fives = scratch.laid[0], tables.rows.offset, scratch.fives
     for i in range(count - 4):
         index_i = offset[0, ranks[places[i]]]
         for j in range(i + 1, count - 3):
@@ -1093,13 +1107,13 @@ def _fill_flushes(held, tables, scratch):
                     mask_m = mask_k | 1 << places[m]
                     for n in range(m + 1, count):
                         index = index_m + offset[4, ranks[places[n]]]
-                        fives[mask_m | 1 << places[n]] = tables.flush[index]
+                        fives[mask_m | 1 << places[n]] = tables.rows.fives[1][index]
 
 
 @njit(cache=True)
 def _sort_backs(links, tables, scratch):
     """Fill `keys` with the backs that take interchangeable cards from the left; their number."""
-    masks, fives = tables.five_masks, scratch.fives
+    masks, fives = tables.splits.five_masks, scratch.fives
     keys, spare = scratch.keys, scratch.spare
     size = 0
     for place in range(1287):
@@ -1134,12 +1148,12 @@ def _sort_by_digit(keys, sorted_keys, counts, shift):
 @njit(cache=True)
 def _sort_fronts(links, tables, scratch):
     """Fill `fronts` with those that take interchangeable cards from the right; their number."""
-    masks, shares = tables.front_masks, scratch.triples[1]
+    masks, shares = tables.splits.front_masks, scratch.triples[1]
     fronts, spare, counts = scratch.fronts, scratch.spare, scratch.counts[:32]
     size = 0
     for t in range(286):
         mask = np.int64(masks[t])
-        spare[size] = np.int64(tables.front[shares[t]]) << _STRENGTH_SHIFT | mask
+        spare[size] = np.int64(tables.rows.front[shares[t]]) << _STRENGTH_SHIFT | mask
         size += mask & links & ~(mask >> 1) == 0
     _sort_by_digit(spare[:size], fronts[0, :size], counts, _STRENGTH_SHIFT)
     _sort_by_digit(fronts[0, :size], spare[:size], counts, _STRENGTH_SHIFT + 5)
@@ -1147,7 +1161,7 @@ def _sort_fronts(links, tables, scratch):
         strength = np.int64(spare[position] >> _STRENGTH_SHIFT)
         fronts[0, position] = spare[position] & _ALL_CARDS
         fronts[1, position] = strength
-        lowest = tables.min_middle[strength]
+        lowest = tables.rows.min_middle[strength]
         fronts[2, position] = lowest
         fronts[3, position] = lowest - 1
         same = position > 0 and fronts[1, position - 1] == strength
@@ -1271,7 +1285,8 @@ def greedy_into(hands, tables, rules, rows):
     Of equal strengths the first in table order is laid, so no card changes its place here.
     """
     scratch = _new_scratch(0)
-    masks, front_masks, fives = tables.five_masks, tables.front_masks, scratch.fives
+    front_masks, masks, _, _, _, remainders = tables.splits
+    fives = scratch.fives
     may_tie = rules[F_BACK_MAY_TIE] == 1
     for h in range(hands.shape[0]):
         scratch.suits[:] = 0
@@ -1291,11 +1306,11 @@ def greedy_into(hands, tables, rules, rows):
                 if fives[mask & _ALL_CARDS] != back:
                     continue
                 for rest in range(56):
-                    x, t = tables.remainders[place, rest, 0], tables.remainders[place, rest, 1]
+                    x, t = remainders[place, rest, 0], remainders[place, rest, 1]
                     middle = np.int64(fives[np.int64(masks[x]) & _ALL_CARDS])
-                    front = np.int64(tables.front[scratch.triples[1, t]])
+                    front = np.int64(tables.rows.front[scratch.triples[1, t]])
                     score = middle << 9 | front
-                    if best < score and tables.min_middle[front] <= middle <= top:
+                    if best < score and tables.rows.min_middle[front] <= middle <= top:
                         best = score
                         back_mask, front_mask = mask, np.int64(front_masks[t])
         _write_rows(front_mask, back_mask, scratch.laid[1], rows[h])
@@ -1540,9 +1555,10 @@ def uniform_into(hands, keys, indices, streams, tables, rules, rows):
     arrangements, so a hand that may hold them draws the order of the fives too.
     The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
     """
-    offset, fives, fronts = tables.offset, tables.fives, tables.front
-    five_cards, front_cards, splits = tables.five_cards, tables.front_cards, tables.splits
-    min_middle = tables.min_middle
+    offset, fives, fronts, min_middle = tables.rows
+    five_cards, front_cards, splits = (
+        tables.splits.five_cards, tables.splits.front_cards, tables.splits.splits
+    )  # fmt: skip
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
@@ -1712,7 +1728,9 @@ def population_values_into(
                     break
         num_opponents[h] = found
         patterns[0] = naturals[h]
-        keys[0] = natural_key(hands[h], naturals[h], tables, rules) if naturals[h] >= 0 else 0
+        keys[0] = (
+            natural_key(hands[h], naturals[h], tables.naturals, rules) if naturals[h] >= 0 else 0
+        )
         # Options: the candidates, then surrender, then the natural.
         num_candidates = starts[h + 1] - starts[h]
         for option in range(num_candidates + 2):
@@ -1754,6 +1772,15 @@ def population_values_into(
 # ---------------------------------------------------------------- what a learner sees
 
 
+@njit(cache=True)
+def is_within(values, high):
+    """Whether integers (M,) are all in 0..high."""
+    outside = 0
+    for i in range(values.shape[0]):
+        outside |= np.int64(values[i] < 0) | np.int64(values[i] > high)
+    return outside == 0
+
+
 @njit(cache=True, nogil=True)
 def hand_bits_into(hands, bits):
     """Cards of hands (B, 13) as ones in bits (B, 52), zero before."""
@@ -1786,19 +1813,20 @@ def _is_reachable(hands, b, placed, num_placed, tables, rules):
     """Whether a legal arrangement of hand b agrees with the masks `placed` (3,) of first cards."""
     known = (1 << num_placed) - 1
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
-    offset, fives, masks = tables.offset, tables.fives, tables.five_masks
+    offset, fives, fronts, min_middle = tables.rows
+    front_masks, masks, front_cards, five_cards, splits, _ = tables.splits
     for place in range(NUM_FRONTS):
-        if tables.front_masks[place] & known != placed[0]:
+        if front_masks[place] & known != placed[0]:
             continue
-        front = _strength_of_front(hands, b, tables.front_cards, place, offset, tables.front)
+        front = _strength_of_front(hands, b, front_cards, place, offset, fronts)
         for split in range(NUM_SPLITS):
-            x = tables.splits[place, split, 0]
-            y = tables.splits[place, split, 1]
+            x = splits[place, split, 0]
+            y = splits[place, split, 1]
             for _ in range(2):
                 if masks[x] & known == placed[1] and masks[y] & known == placed[2]:
-                    middle = _strength_of_five(hands, b, tables.five_cards, x, offset, fives)
-                    back = _strength_of_five(hands, b, tables.five_cards, y, offset, fives)
-                    if _in_order(front, middle, back, tables.min_middle, back_may_tie):
+                    middle = _strength_of_five(hands, b, five_cards, x, offset, fives)
+                    back = _strength_of_five(hands, b, five_cards, y, offset, fives)
+                    if _in_order(front, middle, back, min_middle, back_may_tie):
                         return True
                 x, y = y, x
     return False

@@ -51,7 +51,7 @@ def natural_bits(
     """
     bits = np.empty(len(hands), np.int16)
     best = np.empty(len(hands), np.int8)
-    kernels.naturals_into(hands, tables_for(rules), rules.packed, bits, best)
+    kernels.naturals_into(hands, tables_for(rules).naturals, rules.packed, bits, best)
     return bits, best
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from cpoker_env import kernels
 from cpoker_env.arrangements import IntArray, check_hands
 from cpoker_env.errors import PolicyError
 from cpoker_env.naturals import natural_bits
@@ -135,9 +136,7 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
 
 def is_within(values: IntArray, high: int) -> bool:
     """Whether integers are all in 0..high."""
-    # Read without their sign negative values are beyond any limit, so one comparison is enough.
-    unsigned = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
-    return int(unsigned.max(initial=0)) <= high
+    return bool(kernels.is_within(np.ascontiguousarray(values).reshape(-1), high))
 
 
 Factory = Callable[..., Policy]

@@ -91,14 +91,13 @@ def settle_deals(
     status = np.empty((batch, seats), np.int8)
     declared = np.empty((batch, seats), np.int8)
     keys = np.empty((batch, seats), np.int64)
-    kernels.resolve_into(
-        hands.reshape(-1, 13), rows.reshape(-1, 13), declarations.reshape(-1),
-        naturals.reshape(-1), can_surrender.reshape(-1), tables_for(rules), rules.packed,
-        strengths.reshape(-1, 3), status.reshape(-1), declared.reshape(-1), keys.reshape(-1),
-    )  # fmt: skip
     units = np.empty((batch, seats), np.int32)
     pairwise = np.empty((batch, seats, seats), np.int32)
-    kernels.settle_pairs_into(strengths, status, declared, keys, rules.packed, units, pairwise)
+    tables = tables_for(rules)
+    kernels.score_into(
+        hands, rows, declarations, naturals, can_surrender, tables.rows, tables.naturals,
+        rules.packed, strengths, status, declared, keys, units, pairwise,
+    )  # fmt: skip
     return Settled(units / rules.unit_scale, pairwise, status, strengths, declared, keys)
 
 
@@ -107,15 +106,17 @@ class Pairing:
     """What seat `b` owes seat `a`, and why.
 
     units: to `a`; negative if `a` pays.
-    kind: one of KINDS.
     """
 
     a: int
     b: int
     units: int
-    kind: str
-    _parts: tuple[int, ...] = field(repr=False)
     _words: "_Account" = field(repr=False, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+        return KINDS[self._words.parts(self)[kernels.PART_KIND]]
 
     @property
     def summary(self) -> str:
@@ -221,21 +222,16 @@ def account(
 ) -> Showdown:
     """The readable account of one deal of a settled batch."""
     num_seats = len(arrangements)
-    parts = np.empty((num_seats, num_seats, kernels.NUM_PARTS), np.int64)
-    kernels.settle_parts_into(
-        settled.strengths[deal], settled.status[deal], settled.naturals[deal],
-        settled.keys[deal], rules.packed, parts,
-    )  # fmt: skip
     statuses = tuple([STATUSES[status] for status in settled.status[deal].tolist()])
     names = tuple([None if n < 0 else PATTERNS[n] for n in settled.naturals[deal].tolist()])
-    told = _Account(arrangements, settled.strengths[deal], names, statuses, rules)
-    found = parts.tolist()
+    told = _Account(arrangements, settled, deal, names, statuses, rules)
+    owed = settled.pairwise[deal].tolist()
     pairwise = tuple(
         [
-            told.pairing(a, b, found[a][b])
+            Pairing(a, b, owed[a][b], told)
             for a in range(num_seats)
             for b in range(a + 1, num_seats)
-            if found[a][b][kernels.PART_KIND] >= 0
+            if rules.topology == "all_pairs" or rules.banker in (a, b)
         ]
     )
     units = tuple([_exact(value, rules.unit_scale) for value in settled.units[deal].tolist()])
@@ -332,20 +328,34 @@ class _Account:
     """Words for the parts a kernel hands back; adds nothing up itself."""
 
     arrangements: tuple[Arrangement, ...]
-    strengths: npt.NDArray[np.int16]
+    settled: Settled
+    deal: int
     naturals: tuple[str | None, ...]
     statuses: tuple[str, ...]
     rules: Rules
 
+    @property
+    def strengths(self) -> npt.NDArray[np.int16]:
+        """(N, 3) row strengths of the deal."""
+        return self.settled.strengths[self.deal]
+
+    def parts(self, pairing: Pairing) -> list[int]:
+        """What makes up a pairing, in the order of kernels.PART_..."""
+        num_seats = len(self.arrangements)
+        parts = np.empty((num_seats, num_seats, kernels.NUM_PARTS), np.int64)
+        settled, deal = self.settled, self.deal
+        kernels.settle_parts_into(
+            settled.strengths[deal], settled.status[deal], settled.naturals[deal],
+            settled.keys[deal], self.rules.packed, parts,
+        )  # fmt: skip
+        found: list[int] = parts[pairing.a, pairing.b].tolist()
+        return found
+
     def row(self, seat: int, row: int) -> str:
         return describe_row(self.arrangements[seat][row], int(self.strengths[seat, row]))
 
-    def pairing(self, a: int, b: int, parts: list[int]) -> Pairing:
-        kind = KINDS[parts[kernels.PART_KIND]]
-        return Pairing(a, b, parts[kernels.PART_TOTAL], kind, tuple(parts), self)
-
     def explain(self, pairing: Pairing) -> tuple[str, tuple[str, ...]]:
-        a, b, parts = pairing.a, pairing.b, pairing._parts
+        a, b, parts = pairing.a, pairing.b, self.parts(pairing)
         a_wins = pairing.units > 0 or (pairing.units == 0 and not self._owes(a, b))
         winner, loser, sign = (a, b, 1) if a_wins else (b, a, -1)
         if pairing.kind == "rows":
@@ -359,7 +369,7 @@ class _Account:
         order = ("surrender", "foul", "normal", "natural")
         return order.index(self.statuses[a]) < order.index(self.statuses[b])
 
-    def _rows(self, a: int, b: int, parts: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
+    def _rows(self, a: int, b: int, parts: list[int]) -> tuple[str, tuple[str, ...]]:
         results = parts[kernels.PART_ROW0 : kernels.PART_ROW2 + 1]
         total = parts[kernels.PART_TOTAL]
         lead = total or sum(results)
@@ -396,7 +406,7 @@ class _Account:
             terms.append(f"{overall:+d} for the majority")
         return f"{head}: {_join(terms)}", tuple(reasons)
 
-    def _row_reason(self, a: int, b: int, row: int, parts: tuple[int, ...]) -> str:
+    def _row_reason(self, a: int, b: int, row: int, parts: list[int]) -> str:
         result = parts[kernels.PART_ROW0 + row]
         title = ("front", "middle", "back")[row]
         tied = self.strengths[a, row] == self.strengths[b, row]
@@ -410,9 +420,7 @@ class _Account:
         how = f"beats {theirs}" if mine != theirs else "on the other cards"
         return f"{title}: {SEAT_NAMES[first]}'s {mine} {how}"
 
-    def _royalty_terms(
-        self, first: int, second: int, sign: int, parts: tuple[int, ...]
-    ) -> list[str]:
+    def _royalty_terms(self, first: int, second: int, sign: int, parts: list[int]) -> list[str]:
         terms = []
         for row in range(3):
             royalty = sign * parts[kernels.PART_ROYALTY0 + row]
@@ -424,7 +432,7 @@ class _Account:
         return terms
 
     def _foul(
-        self, winner: int, loser: int, sign: int, parts: tuple[int, ...]
+        self, winner: int, loser: int, sign: int, parts: list[int]
     ) -> tuple[str, tuple[str, ...]]:
         terms = [f"{sign * parts[kernels.PART_PRICE]:+d} for the foul"]
         terms += self._royalty_terms(winner, loser, sign, parts)

@@ -2,8 +2,8 @@
 
 A row's cards, highest first, give ranks r1 >= r2 >= ... Its *index* is the sum over positions i of
 ``offset[i, r_i]``, the place of the rank multiset in combinatorial order: 0..6187 for five cards,
-0..454 for three. ``plain`` and ``flush`` turn a five-card index into a *strength*, 0..7461, higher
-is better, equal means tied; ``front`` does the same for three cards, 0..454. Front and five-card
+0..454 for three. ``fives`` turns a five-card index into a *strength*, 0..7461, higher is better,
+equal means tied; ``front`` does the same for three cards, 0..454. Front and five-card
 strengths are different scales: ``min_middle[front strength]`` is the lowest middle strength that
 keeps the order of the rows.
 """
@@ -55,43 +55,65 @@ _FIVE = tuple[int, tuple[int, ...]]
 _OFFSET = [[comb(12 - rank + i, i + 1) for rank in range(13)] for i in range(5)]
 
 
-class Tables(NamedTuple):
-    """Arrays for the kernels under one reading of the wheel and of the front's prefix.
+class RowTables(NamedTuple):
+    """From cards to strengths, and the order of the rows.
 
     offset: (5, 13) int64, index share of a rank at a position of its row.
-    plain, flush: (6188,) int16, five-card strength by index, suits mixed or all the same.
+    fives: (2, 6188) int16, five-card strength by index, suits mixed or all the same.
     front: (455,) int16, three-card strength by index.
     min_middle: (455,) int16, lowest middle strength legal over a front strength; the front may be
         matched by an equal prefix only where the rules let it.
-    straights: (S,) int64, rank counts (3 bits a rank) of hands of three straights, sorted.
-    straights_key: (S,) int64, comparison key of the best such split.
-    front_masks: (286,) int16, 13-bit mask of each front.
-    five_masks: (1287,) int16, 13-bit mask of each five.
-    splits: (286, 126, 2) int16, indices of the two fives left by each front.
-    remainders: (1287, 56, 2) int16, indices of the five and the front that each five's complement
-        may be split into.
-    fives: (2, 6188) int16, `plain` and `flush`.
-    straights_ranks: (8192,) bool, by 13-bit set of ranks, whether a hand of just these ranks may
-        be three straights.
-    five_cards: (1287, 5) uint8, positions of the cards of each five.
-    front_cards: (286, 3) uint8, positions of the cards of each front.
     """
 
     offset: npt.NDArray[np.int64]
-    plain: npt.NDArray[np.int16]
-    flush: npt.NDArray[np.int16]
+    fives: npt.NDArray[np.int16]
     front: npt.NDArray[np.int16]
     min_middle: npt.NDArray[np.int16]
+
+
+class NaturalTables(NamedTuple):
+    """Hands of three straights.
+
+    straights: (S,) int64, their rank counts (3 bits a rank), sorted.
+    straights_key: (S,) int64, comparison key of the best such split.
+    straights_ranks: (8192,) bool, by 13-bit set of ranks, whether a hand of just these ranks may
+        be three straights.
+    """
+
     straights: npt.NDArray[np.int64]
     straights_key: npt.NDArray[np.int64]
+    straights_ranks: npt.NDArray[np.bool_]
+
+
+class SplitTables(NamedTuple):
+    """Ways to split the 13 positions of a hand; the same under all rules.
+
+    front_masks: (286,) int16, 13-bit mask of each front.
+    five_masks: (1287,) int16, 13-bit mask of each five.
+    front_cards: (286, 3) uint8, positions of the cards of each front.
+    five_cards: (1287, 5) uint8, positions of the cards of each five.
+    splits: (286, 126, 2) int16, indices of the two fives left by each front.
+    remainders: (1287, 56, 2) int16, indices of the five and the front that each five's complement
+        may be split into.
+    """
+
     front_masks: npt.NDArray[np.int16]
     five_masks: npt.NDArray[np.int16]
+    front_cards: npt.NDArray[np.uint8]
+    five_cards: npt.NDArray[np.uint8]
     splits: npt.NDArray[np.int16]
     remainders: npt.NDArray[np.int16]
-    fives: npt.NDArray[np.int16]
-    straights_ranks: npt.NDArray[np.bool_]
-    five_cards: npt.NDArray[np.uint8]
-    front_cards: npt.NDArray[np.uint8]
+
+
+class Tables(NamedTuple):
+    """Arrays for the kernels under one reading of the wheel and of the front's prefix.
+
+    Three parts, so that a kernel is handed what it reads: every array passed costs a call time.
+    """
+
+    rows: RowTables
+    naturals: NaturalTables
+    splits: SplitTables
 
 
 def tables_for(rules: Rules) -> Tables:
@@ -119,16 +141,16 @@ def strength_ranks(second_high: bool) -> tuple[npt.NDArray[np.int8], npt.NDArray
     Returns:
         (455, 3) int8 for fronts, (7462, 5) int8 for five-card rows; ranks 0..12.
     """
-    tables = _tables(second_high, True)
+    tables = _tables(second_high, True).rows
     fronts = np.zeros((NUM_FRONT_STRENGTHS, 3), np.int8)
     fives = np.zeros((NUM_STRENGTHS, 5), np.int8)
     for ranks in _multisets(3):
         fronts[tables.front[_index(ranks)]] = _grouped(ranks)
     for ranks in _multisets(5):
         index = _index(ranks)
-        fives[tables.plain[index]] = _grouped(ranks)
+        fives[tables.fives[0, index]] = _grouped(ranks)
         if _distinct(ranks):
-            fives[tables.flush[index]] = ranks
+            fives[tables.fives[1, index]] = ranks
     return fronts, fives
 
 
@@ -162,10 +184,10 @@ def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
     min_middle = np.array([first(prefixes, key) for key in front_ladder], np.int16)
     straights, straights_key = _three_straights(second_high)
     return Tables(
-        np.array(_OFFSET, np.int64), plain, flush, front, min_middle, straights, straights_key,
-        *_split_tables(),
-        np.stack((plain, flush)), _rank_sets(straights), _positions(5), _positions(3),
-    )  # fmt: skip
+        RowTables(np.array(_OFFSET, np.int64), np.stack((plain, flush)), front, min_middle),
+        NaturalTables(straights, straights_key, _rank_sets(straights)),
+        _split_tables(),
+    )
 
 
 def _multisets(size: int) -> Iterator[tuple[int, ...]]:
@@ -256,9 +278,7 @@ def _rank_sets(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 @cache
-def _split_tables() -> tuple[
-    npt.NDArray[np.int16], npt.NDArray[np.int16], npt.NDArray[np.int16], npt.NDArray[np.int16]
-]:
+def _split_tables() -> SplitTables:
     front_masks = _masks(3)
     five_masks = _masks(5)
     index_of = np.full(1 << 13, -1, np.int16)
@@ -276,7 +296,7 @@ def _split_tables() -> tuple[
         middles = five_masks[five_masks & back == 0]
         remainders[place, :, 0] = index_of[middles]
         remainders[place, :, 1] = index_of[_ALL_CARDS ^ back ^ middles]
-    return front_masks, five_masks, splits, remainders
+    return SplitTables(front_masks, five_masks, _positions(3), _positions(5), splits, remainders)
 
 
 _ALL_CARDS = 0x1FFF

@@ -423,10 +423,10 @@ def test_rows_of_the_wrong_size_are_refused():
 def test_rows_are_named_as_players_say(row, name):
     cards = sorted(parse_cards(row), reverse=True)
     tables = tables_for(Rules())
-    index = sum(int(tables.offset[i, card >> 2]) for i, card in enumerate(cards))
+    index = sum(int(tables.rows.offset[i, card >> 2]) for i, card in enumerate(cards))
     if len(cards) == 3:
-        strength = tables.front[index]
+        strength = tables.rows.front[index]
     else:
         same = len({card & 3 for card in cards}) == 1
-        strength = tables.flush[index] if same else tables.plain[index]
+        strength = tables.rows.fives[1][index] if same else tables.rows.fives[0][index]
     assert describe_row(cards, int(strength)) == name

@@ -21,9 +21,11 @@ ROYAL = {51, 47, 43, 39, 35}
 def five_strengths(cards, rules=BASIC):
     """Strengths of (M, 5) rows, each highest first."""
     tables = tables_for(rules)
-    index = sum(tables.offset[i, cards[:, i] >> 2] for i in range(5))
+    index = sum(tables.rows.offset[i, cards[:, i] >> 2] for i in range(5))
     suits = np.bitwise_and.reduce(1 << (cards & 3), axis=1)
-    return np.where(suits > 0, tables.flush[index], tables.plain[index]).astype(np.int64)
+    return np.where(suits > 0, tables.rows.fives[1][index], tables.rows.fives[0][index]).astype(
+        np.int64
+    )
 
 
 def all_rows(size):
@@ -65,7 +67,7 @@ def test_random_rows_rank_as_the_public_evaluator():
 def test_all_fronts_have_the_plain_order_and_counts():
     cards = all_rows(3)
     tables = tables_for(BASIC)
-    strengths = tables.front[sum(tables.offset[i, cards[:, i] >> 2] for i in range(3))]
+    strengths = tables.rows.front[sum(tables.rows.offset[i, cards[:, i] >> 2] for i in range(3))]
     assert len(cards) == 22_100
     keys = [reference.rank_three(text(row)) for row in cards]
     ladder = {key: place for place, key in enumerate(sorted(set(keys)))}
@@ -104,8 +106,13 @@ def test_front_and_middle_are_in_order_as_the_reference_says(order_ties, prefix,
             middle = np.sort(middle)[::-1]
             is_foul = reference.is_foul(text(front), text(middle), back, options)
             strength = five_strengths(middle[None], rules)[0]
-            place = tables.front[sum(tables.offset[i, c >> 2] for i, c in enumerate(front))]
-            assert (strength < tables.min_middle[place]) == is_foul, (text(front), text(middle))
+            place = tables.rows.front[
+                sum(tables.rows.offset[i, c >> 2] for i, c in enumerate(front))
+            ]
+            assert (strength < tables.rows.min_middle[place]) == is_foul, (
+                text(front),
+                text(middle),
+            )
             both.add(is_foul)
     assert both == {True, False}
 

@@ -224,7 +224,8 @@ def _arrange(hands: IntArray, bank: IntArray, policy: NeuralPolicy) -> _Arranged
     )
     kernels.resolve_into(
         hands, options.rows[best], declarations, decisions.naturals, decisions.can_surrender,
-        tables_for(rules), rules.packed, population.strengths, population.status,
+        tables_for(rules).rows, tables_for(rules).naturals, rules.packed,
+        population.strengths, population.status,
         population.naturals, population.keys,
     )  # fmt: skip
     return options, values.candidates, population
