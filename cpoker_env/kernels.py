@@ -407,6 +407,16 @@ def naturals_into(hands, natural_tables, rules, bits, best):
             best[m] = best_pattern(held, rules)
 
 
+@njit(cache=True, nogil=True)
+def deal_tables_into(keys, indices, natural_tables, rules, hands, bits, best):
+    """`deal_into` hands (B, N, 13), and their naturals as `naturals_into` has them, (B, N) each."""
+    deal_into(keys, indices, hands)
+    naturals_into(
+        hands.reshape(bits.size, 13), natural_tables, rules, bits.reshape(bits.size),
+        best.reshape(bits.size),
+    )  # fmt: skip
+
+
 @njit(cache=True)
 def natural_key(hand, pattern, natural_tables, rules):
     """Number by which two hands declaring the same pattern compare; equal means tied."""
@@ -957,15 +967,23 @@ def score_into(
     hands, rows, declarations, naturals, can_surrender, row_tables, natural_tables, rules,
     strengths, status, declared, keys, units, pairs,
 ):  # fmt: skip
-    """From actions to units: `resolve_into` for all seats (B, N), then `settle_pairs_into`."""
+    """From actions to units: `resolve_into` for all seats (B, N), then `settle_pairs_into`.
+
+    units (B, N) float64 are in the rules' own scale.
+    """
     seats = status.size
+    kernel_units = np.empty(status.shape, np.int32)
     resolve_into(
         hands.reshape(seats, 13), rows.reshape(seats, 13), declarations.reshape(seats),
         naturals.reshape(seats), can_surrender.reshape(seats), row_tables, natural_tables, rules,
         strengths.reshape(seats, 3), status.reshape(seats), declared.reshape(seats),
         keys.reshape(seats),
     )  # fmt: skip
-    settle_pairs_into(strengths, status, declared, keys, rules, units, pairs)
+    settle_pairs_into(strengths, status, declared, keys, rules, kernel_units, pairs)
+    scale = POOL_SCALE if rules[F_TOPOLOGY] == 2 else 1
+    for b in range(units.shape[0]):
+        for seat in range(units.shape[1]):
+            units[b, seat] = kernel_units[b, seat] / scale
 
 
 # ---------------------------------------------------------------- arrangements of a hand

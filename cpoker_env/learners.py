@@ -38,7 +38,7 @@ PROBLEMS = {
 """What is wrong with an action, by bit of `invalid_action`."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Outcome:
     """Deals that were settled in a step.
 
@@ -246,10 +246,12 @@ def read_hands(options: dict[str, Any] | None) -> list[list[Card] | None] | None
         ActionError: Another option.
         CardError: Hands that are not 13 different cards each.
     """
-    unknown = set(options or {}) - {"hands"}
+    if not options:
+        return None
+    unknown = set(options) - {"hands"}
     if unknown:
         raise ActionError(f"reset option {sorted(unknown)[0]!r}: the option is 'hands'")
-    given = (options or {}).get("hands")
+    given = options.get("hands")
     if given is None:
         return None
     if isinstance(given, str):

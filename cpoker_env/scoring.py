@@ -44,7 +44,7 @@ SHOW, SURRENDER, DECLARE = range(3)
 Units: TypeAlias = int | Fraction
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Settled:
     """A batch of settled deals.
 
@@ -91,14 +91,14 @@ def settle_deals(
     status = np.empty((batch, seats), np.int8)
     declared = np.empty((batch, seats), np.int8)
     keys = np.empty((batch, seats), np.int64)
-    units = np.empty((batch, seats), np.int32)
+    units = np.empty((batch, seats), np.float64)
     pairwise = np.empty((batch, seats, seats), np.int32)
     tables = tables_for(rules)
     kernels.score_into(
         hands, rows, declarations, naturals, can_surrender, tables.rows, tables.naturals,
         rules.packed, strengths, status, declared, keys, units, pairwise,
     )  # fmt: skip
-    return Settled(units / rules.unit_scale, pairwise, status, strengths, declared, keys)
+    return Settled(units, pairwise, status, strengths, declared, keys)
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def _read_natural(declare: object, hand: list[Card], name: str, rules: Rules) ->
     return pattern
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class _Account:
     """Words for the parts a kernel hands back; adds nothing up itself."""
 

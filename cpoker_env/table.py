@@ -20,9 +20,10 @@ from cpoker_env.scoring import (
     check_num_seats,
     settle_deals,
 )
+from cpoker_env.tables import tables_for
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Deals:
     """B dealt tables of N seats.
 
@@ -72,10 +73,14 @@ class Table:
             seeds: One for all, or (B,) uint64.
             indices: (B,) uint64.
         """
-        keys = _keys(seeds, len(indices))
-        hands = np.empty((len(indices), self.num_players, 13), np.int8)
-        kernels.deal_into(keys, indices, hands)
-        return self.seat(hands, keys, indices)
+        size, seats = len(indices), self.num_players
+        keys = _keys(seeds, size)
+        hands = np.empty((size, seats, HAND_SIZE), np.int8)
+        bits = np.empty((size, seats), np.int16)
+        best = np.empty((size, seats), np.int8)
+        tables = tables_for(self.rules).naturals
+        kernels.deal_tables_into(keys, indices, tables, self.rules.packed, hands, bits, best)
+        return Deals(hands, bits, best, keys, indices, self._may_surrender(size))
 
     def deal_around(
         self,
@@ -129,8 +134,13 @@ class Table:
         bits, best = natural_bits(hands.reshape(-1, 13), self.rules)
         shape = hands.shape[:2]
         if can_surrender is None:
-            can_surrender = np.full(shape, self.rules.surrender_allowed)
+            can_surrender = self._may_surrender(len(hands))
         return Deals(hands, bits.reshape(shape), best.reshape(shape), seeds, indices, can_surrender)
+
+    def _may_surrender(self, size: int) -> npt.NDArray[np.bool_]:
+        allowed = np.empty((size, self.num_players), np.bool_)
+        allowed[:] = self.rules.surrender_allowed
+        return allowed
 
     def decisions(self, deals: Deals, seats: Sequence[int]) -> DecisionBatch:
         """What some seats of every deal have to decide, the seats of a deal side by side."""
