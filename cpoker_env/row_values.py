@@ -173,7 +173,7 @@ def _build(rules: Rules, num_players: int) -> dict[int, _Side]:
 
 
 def _tables_of(
-    counts: list[npt.NDArray[np.float64]], side: int, rules: Rules, num_players: int
+    counts: list[npt.NDArray[np.floating[Any]]], side: int, rules: Rules, num_players: int
 ) -> _Side:
     values, wins, losses, prizes, prices = (
         tuple(np.zeros(size) for size in TABLE_SIZES) for _ in range(5)
