@@ -61,19 +61,15 @@ class Balanced:
             options = frontier(batch.hands, self.rules)
             rows, strengths, values, _ = select_top(options, self._values(options, batch), 1)
             return Best(rows[:, 0], strengths[:, 0], values[:, 0])
-        sides = batch.bank
         if len(self.values) == 1:
             return best(batch.hands, self.values[0], self.rules)
-        found = Best(
-            np.empty((len(batch), 13), np.int8), np.empty((len(batch), 3), np.int16),
-            np.empty(len(batch)),
-        )  # fmt: skip
-        for side in self.values:
-            mine = sides == side
-            part = best(batch.hands[mine], self.values[side], self.rules)
-            for array, told in zip(found, part, strict=True):
-                array[mine] = told
-        return found
+        rows = np.empty((len(batch), 13), np.int8)
+        strengths = np.empty((len(batch), 3), np.int16)
+        values = np.empty(len(batch))
+        for side, worth in self.values.items():
+            mine = batch.bank == side
+            rows[mine], strengths[mine], values[mine] = best(batch.hands[mine], worth, self.rules)
+        return Best(rows, strengths, values)
 
     def _values(self, options: Frontier, batch: DecisionBatch) -> npt.NDArray[np.float64]:
         return arrangement_values(

@@ -1000,7 +1000,8 @@ class Scratch(NamedTuple):
     """Work arrays of one thread for the kernels that search the arrangements of a hand.
 
     A hand is laid out in *places*: ranks high to low and, within a rank, cards of suits too short
-    for a flush first. `laid` (2, 13): rank of each place; place of each card of the hand.
+    for a flush first. `laid` (3, 13): rank of each place; place of each card of the hand; places of
+    one suit.
     suits: (4,) mask of the places of each suit.
     triples: (2, 286), index shares of three cards as the end of a five and as a front.
     fives: (8192,) int16 strength by mask, -1 if the mask is no five.
@@ -1026,7 +1027,7 @@ class Scratch(NamedTuple):
 @njit(cache=True)
 def _new_scratch(room):
     return Scratch(
-        np.empty((2, 13), np.int64),
+        np.empty((3, 13), np.int64),
         np.empty(4, np.int64),
         np.empty((2, 286), np.int64),
         np.full(1 << 13, -1, np.int16),
@@ -1104,7 +1105,7 @@ def _fill_fives(tables, scratch):
 def _fill_flushes(held, tables, scratch):
     """Correct `fives` for those within the mask `held`, cards of one suit, if there are any."""
     count = 0
-    places = np.empty(13, np.int64)
+    places = scratch.laid[2]
     for place in range(13):
         if held >> place & 1:
             places[count] = place
@@ -1173,8 +1174,9 @@ def _sort_fronts(links, tables, scratch):
         mask = np.int64(masks[t])
         spare[size] = np.int64(tables.rows.front[shares[t]]) << _STRENGTH_SHIFT | mask
         size += mask & links & ~(mask >> 1) == 0
-    _sort_by_digit(spare[:size], fronts[0, :size], counts, _STRENGTH_SHIFT)
-    _sort_by_digit(fronts[0, :size], spare[:size], counts, _STRENGTH_SHIFT + 5)
+    unsorted, half_sorted = spare[:size], spare[286 : 286 + size]
+    _sort_by_digit(unsorted, half_sorted, counts, _STRENGTH_SHIFT)
+    _sort_by_digit(half_sorted, unsorted, counts, _STRENGTH_SHIFT + 5)
     for position in range(size):
         strength = np.int64(spare[position] >> _STRENGTH_SHIFT)
         fronts[0, position] = spare[position] & _ALL_CARDS
@@ -1245,7 +1247,8 @@ def _search_frontier(hand, tables, rules, scratch):
             before = head[position] - 1
             beaten = before >= 0 and cover[before] >= max(middle, lowest[before])
             if cover[position] == middle and not beaten:
-                found[:, kept] = found[:, i]
+                for part in range(3):
+                    found[part, kept] = found[part, i]
                 kept += 1
         num_found = kept
         start = end
@@ -1436,8 +1439,8 @@ def best_into(hands, tables, rules, worth, rows, strengths, values):
 def _search_best(hand, tables, rules, worth, scratch, rows, laid, value):
     """The walk of `_search_frontier`, with a bound on what is left.
 
-    Only if the value is monotone, what is dominated is passed over and a bound that falls short
-    ends the walk.
+    If the value is monotone, arrangements that are dominated and fronts too weak to reach the best
+    value are passed over for good; else single backs and arrangements are.
     """
     links = _lay_out(hand, scratch)
     _fill_fives(tables, scratch)
@@ -1449,7 +1452,7 @@ def _search_best(hand, tables, rules, worth, scratch, rows, laid, value):
     may_tie = rules[F_BACK_MAY_TIE] == 1
     best = -np.inf
     laid[2] = -1
-    best_mask = best_position = np.int64(0)
+    best_mask = best_front = np.int64(0)
     first, last = 0, num_fronts
     start = 0
     while start < num_backs:
@@ -1462,12 +1465,16 @@ def _search_best(hand, tables, rules, worth, scratch, rows, laid, value):
             first += 1
         while last > first and cover[last - 1] >= top:
             last -= 1
+        if worth.is_monotone:
+            # Over weaker fronts, not even the strongest middle would do.
+            limit = np.int64(top)
+            while last > first:
+                if _worth_of(np.int64(strengths[last - 1]), limit, back, worth) > best:
+                    break
+                last -= 1
         if first == last:
             break
-        if worth.is_monotone:
-            if _worth_of(strengths[first], top, back, worth) <= best:
-                break
-        else:
+        if not worth.is_monotone:
             units = worth.front_peaks[strengths[first]] + worth.middle_peaks[top]
             if units + worth.back[back, 0] + worth.joint_limit <= best:
                 start = end
@@ -1493,10 +1500,10 @@ def _search_best(hand, tables, rules, worth, scratch, rows, laid, value):
                         continue
                     best = found
                     laid[0], laid[1], laid[2] = front, middle, back
-                    best_mask, best_position = mask, first + position
+                    best_mask, best_front = np.int64(mask), np.int64(live[position])
         start = end
     value[0] = best
-    _write_rows(masks[best_position], best_mask, scratch.laid[1], rows)
+    _write_rows(best_front, best_mask, scratch.laid[1], rows)
 
 
 @njit(cache=True)
@@ -1620,18 +1627,16 @@ def row_values_into(histogram, row, bank, rules, values, wins, losses):
     Fills values, wins, losses (S,) float64: expected units (royalties included, scoop aside),
     chances to win and to lose the row.
     """
-    size = histogram.shape[0]
-    for s in range(size):
+    held = np.flatnonzero(histogram)
+    for s in range(histogram.shape[0]):
         value = win = loss = 0.0
         mine = (
             front_royalty(s, rules) if row == 0
             else middle_royalty(s, rules) if row == 1
             else back_royalty(s, rules)
         )  # fmt: skip
-        for t in range(size):
+        for t in held:
             weight = histogram[t]
-            if weight == 0.0:
-                continue
             theirs = (
                 front_royalty(t, rules) if row == 0
                 else middle_royalty(t, rules) if row == 1

@@ -64,7 +64,7 @@ def row_values(rules: Rules, num_players: int = 2) -> dict[int, RowValues]:
         rules: The house rules; read once, the tables are kept.
         num_players: Seats at the table; only the pool depends on it.
     """
-    return {side: tables.closed for side, tables in _build(rules, num_players).items()}
+    return {side: tables.closed for side, tables in _tables_for(rules, num_players).items()}
 
 
 def is_exact(rules: Rules) -> bool:
@@ -83,7 +83,7 @@ def arrangement_values(
         rules: The house rules.
         num_players: Seats at the table.
     """
-    tables = _build(rules, num_players)
+    tables = _tables_for(rules, num_players)
     values = np.empty(len(strengths))
     for side, found in tables.items():
         mine = sides == side
@@ -114,7 +114,7 @@ def top_arrangements(
         raise ConfigError(f"k {k!r}: give a whole number from 1 on")
     options = frontier(hands, rules)
     sides = np.asarray(bank)
-    allowed = list(_build(rules, num_players))
+    allowed = list(_tables_for(rules, num_players))
     if sides.shape != (len(options),) or not np.isin(sides, allowed).all():
         raise ArrangementError(
             f"bank of shape {sides.shape} and sides {np.unique(sides).tolist()}: "
@@ -149,6 +149,11 @@ def best_of(options: Frontier, values: npt.NDArray[np.floating]) -> npt.NDArray[
     return is_best[first]
 
 
+def _tables_for(rules: Rules, num_players: int) -> dict[int, _Side]:
+    # Elsewhere every pairing stands alone, so one set of tables serves any number of seats.
+    return _build(rules, num_players if rules.topology == "pool" else 2)
+
+
 @lru_cache(maxsize=64)
 def _build(rules: Rules, num_players: int) -> dict[int, _Side]:
     deals = Table(Rules.preset("basic"), 2).deal(SEED, np.arange(NUM_HANDS // 2, dtype=np.uint64))
@@ -173,7 +178,7 @@ def _build(rules: Rules, num_players: int) -> dict[int, _Side]:
 
 
 def _tables_of(
-    counts: list[npt.NDArray[np.float64]], side: int, rules: Rules, num_players: int
+    counts: list[npt.NDArray[np.floating[Any]]], side: int, rules: Rules, num_players: int
 ) -> _Side:
     values, wins, losses, prizes, prices = (
         tuple(np.zeros(size) for size in TABLE_SIZES) for _ in range(5)

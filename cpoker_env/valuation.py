@@ -103,10 +103,13 @@ class RowValues:
             table[:, 2] = np.minimum(_to_steps(lose), 1 - table[:, 1])
         most = rows[0].max(axis=0) + rows[1].max(axis=0) + rows[2].max(axis=0)
         least = rows[0].min(axis=0) + rows[1].min(axis=0) + rows[2].min(axis=0)
-        has_joint = any(table[:, 1:].any() for table in rows)
+        has_joint = self.majority != 0 or any(table[:, 1:].any() for table in rows)
         limit = max(most[3], 0.0) + max(-least[4], 0.0) + abs(self.majority)
+        front, middle, back = rows
         return kernels.Worth(
-            *rows,
+            front,
+            middle,
+            back,
             np.maximum.accumulate(rows[0][:, 0]),
             np.maximum.accumulate(rows[1][:, 0]),
             float(self.majority),
