@@ -8,6 +8,8 @@ from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW
 from cpoker_env.tables import tables_for
 
+_DECLARE = np.int8(DECLARE)
+
 
 class Uniform:
     """Draws uniformly among all legal arrangements; never declares, never surrenders.
@@ -41,4 +43,5 @@ class Greedy:
         """Actions for B decisions."""
         rows = np.empty((len(batch), 13), np.int8)
         kernels.greedy_into(batch.hands, tables_for(batch.rules), batch.rules.packed, rows)
-        return Actions(np.where(batch.naturals >= 0, DECLARE, SHOW).astype(np.int8), rows)
+        declarations = (batch.naturals >= 0).view(np.int8) * _DECLARE
+        return Actions(declarations, rows)

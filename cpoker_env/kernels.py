@@ -1804,6 +1804,22 @@ def is_within(values, high):
     return outside == 0
 
 
+@njit(cache=True)
+def lay_into(hands, rows, laid, starts):
+    """Cards of hands (N, 13) in the order of their rows, laid (N, 13); starts (N, 2) of the last
+    two rows.
+    """
+    for seat in range(hands.shape[0]):
+        place = 0
+        for row in range(3):
+            if row > 0:
+                starts[seat, row - 1] = place
+            for i in range(13):
+                if rows[seat, i] == row:
+                    laid[seat, place] = hands[seat, i]
+                    place += 1
+
+
 @njit(cache=True, nogil=True)
 def hand_bits_into(hands, bits):
     """Cards of hands (B, 13) as ones in bits (B, 52), zero before."""

@@ -31,7 +31,7 @@ class Actions(NamedTuple):
     rows: npt.NDArray[np.int8]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class DecisionBatch:
     """B decisions, each seen from its own seat only.
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpoker_env import kernels
-from cpoker_env.arrangements import Arrangement, arrangement_of
+from cpoker_env.arrangements import Arrangement
 from cpoker_env.cards import HAND_SIZE, NUM_CARDS, Card, format_card
 from cpoker_env.errors import CardError
 from cpoker_env.naturals import natural_bits
@@ -217,5 +217,13 @@ def _keys(seeds: npt.NDArray[np.uint64] | int, size: int) -> npt.NDArray[np.uint
 
 def arrangements_of(deals: Deals, actions: Actions, deal: int) -> tuple[Arrangement, ...]:
     """What every seat of one deal laid."""
-    hands, rows = deals.hands[deal].tolist(), actions.rows[deal].tolist()
-    return tuple(arrangement_of(hand, row) for hand, row in zip(hands, rows, strict=True))
+    hands = deals.hands[deal]
+    laid = np.empty_like(hands)
+    starts = np.empty((len(hands), 2), np.int64)
+    kernels.lay_into(hands, actions.rows[deal], laid, starts)
+    return tuple(
+        [
+            Arrangement(tuple(cards[:middle]), tuple(cards[middle:back]), tuple(cards[back:]))
+            for cards, (middle, back) in zip(laid.tolist(), starts.tolist(), strict=True)
+        ]
+    )

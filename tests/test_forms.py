@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import cpoker_env
-from cpoker_env.arrangements import enumerate_arrangements, evaluate, frontier
+from cpoker_env.arrangements import NUM_ARRANGEMENTS, evaluate, frontier, rows_at
 from cpoker_env.env import ChinesePokerEnv
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.forms import FORMS
@@ -114,7 +114,7 @@ def test_the_legal_mask_never_leads_to_a_foul(rules):
     assert set(play_masked(capacity, 150, 1)) == {"normal", "foul"}
 
 
-ALL = enumerate_arrangements(np.arange(12, -1, -1))
+ALL = rows_at(np.arange(NUM_ARRANGEMENTS))
 
 
 @pytest.mark.parametrize("rules", ["mandarin", LOOSE], ids=["strict", "loose"])
