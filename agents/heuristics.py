@@ -23,9 +23,10 @@ class Uniform:
     def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
         """Actions for B decisions."""
         rows = np.empty((len(batch), 13), np.int8)
+        tables = tables_for(batch.rules)
         kernels.uniform_into(
             batch.hands, batch.seeds, batch.indices, batch.seats.astype(np.int64) + 1,
-            tables_for(batch.rules), batch.rules.packed, rows,
+            tables.rows, tables.splits, batch.rules.packed, rows,
         )  # fmt: skip
         return Actions(np.full(len(batch), SHOW, np.int8), rows)
 
@@ -42,6 +43,7 @@ class Greedy:
     def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
         """Actions for B decisions."""
         rows = np.empty((len(batch), 13), np.int8)
-        kernels.greedy_into(batch.hands, tables_for(batch.rules), batch.rules.packed, rows)
+        tables = tables_for(batch.rules)
+        kernels.greedy_into(batch.hands, tables.rows, tables.splits, batch.rules.packed, rows)
         declarations = (batch.naturals >= 0).view(np.int8) * _DECLARE
         return Actions(declarations, rows)

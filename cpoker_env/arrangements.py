@@ -199,13 +199,14 @@ def _frontier_of(
     blocks: list[_Block] = []
     done = 0
     spare = _SPARE_ROOM
+    tables = tables_for(rules)
     while done < len(hands) or not blocks:
         room = 160 * (len(hands) - done) + spare
         strengths = np.empty((room, 3), np.int16)
         rows = np.empty((room, HAND_SIZE), np.int8)
         before = done
         done = kernels.frontier_into(
-            hands, before, tables_for(rules), rules.packed, starts, strengths, rows
+            hands, before, tables.rows, tables.splits, rules.packed, starts, strengths, rows
         )
         size = starts[done] - starts[before]
         blocks.append((strengths[:size], rows[:size]))
@@ -250,9 +251,11 @@ def best(hands: IntArray, values: RowValues, rules: Rules, num_threads: int = 1)
         np.empty(len(hands8)),
     )
 
+    tables = tables_for(rules)
+
     def work(part: slice) -> None:
         kernels.best_into(
-            hands8[part], tables_for(rules), rules.packed, values.packed,
+            hands8[part], tables.rows, tables.splits, rules.packed, values.packed,
             *(array[part] for array in found),
         )  # fmt: skip
 

@@ -249,9 +249,10 @@ class Sequential:
         open_rows = has_room
         if self.mask == "legal":
             open_rows = np.empty_like(has_room)
+            tables = tables_for(self.rules)
             kernels.reachable_rows_into(
-                self._hands, self._rows, self._at, tables_for(self.rules), self.rules.packed,
-                open_rows,
+                self._hands, self._rows, self._at, tables.rows, tables.splits,
+                self.rules.packed, open_rows,
             )  # fmt: skip
             lost = ~open_rows.any(axis=1)
             open_rows[lost] = has_room[lost]

@@ -396,7 +396,7 @@ def best_pattern(bits, rules):
 @njit(cache=True, nogil=True)
 def naturals_into(hands, natural_tables, rules, bits, best):
     """Patterns held (M,) int16 and the best in play (M,) int8, -1 for none, of hands (M, 13)."""
-    straights, straights_ranks = natural_tables.straights, natural_tables.straights_ranks
+    straights, _, straights_ranks = natural_tables
     quads_may_pair = rules[F_SIX_PAIRS_QUADS] == 1
     trips_may_pair = rules[F_SIX_PAIRS_TRIPS] == 1
     for m in range(hands.shape[0]):
@@ -428,7 +428,8 @@ def natural_key(hand, pattern, natural_tables, rules):
         counts = np.int64(0)
         for i in range(13):
             counts += np.int64(1) << (3 * (hand[i] >> 2))
-        return natural_tables.straights_key[_straights_place(counts, natural_tables.straights)]
+        straights, straights_key, _ = natural_tables
+        return straights_key[_straights_place(counts, straights)]
     if pattern == _THREE_FLUSHES:
         return _three_flushes_key(hand)
     return np.int64(0)
@@ -996,6 +997,25 @@ MAX_FRONTIER = 286 * 126
 """Largest frontier that could exist: one arrangement for every front and split."""
 
 
+class SearchTables(NamedTuple):
+    """What the search of arrangements reads, as `RowTables` and `SplitTables` describe it."""
+
+    offset: np.ndarray
+    fives: np.ndarray
+    front: np.ndarray
+    min_middle: np.ndarray
+    front_masks: np.ndarray
+    five_masks: np.ndarray
+    remainders: np.ndarray
+
+
+@njit(cache=True)
+def _search_tables(row_tables, split_tables):
+    offset, fives, front, min_middle = row_tables
+    front_masks, five_masks, _, _, _, remainders = split_tables
+    return SearchTables(offset, fives, front, min_middle, front_masks, five_masks, remainders)
+
+
 class Scratch(NamedTuple):
     """Work arrays of one thread for the kernels that search the arrangements of a hand.
 
@@ -1074,7 +1094,7 @@ def _lay_out(hand, scratch):
 @njit(cache=True)
 def _fill_fives(tables, scratch):
     """Fill `triples` and `fives` of the hand laid out."""
-    offset, plain, masks = tables.rows.offset, tables.rows.fives[0], tables.splits.front_masks
+    offset, plain, masks = tables.offset, tables.fives[0], tables.front_masks
     ranks, triples, fives = scratch.laid[0], scratch.triples, scratch.fives
     place = 0
     for i in range(11):
@@ -1112,7 +1132,7 @@ def _fill_flushes(held, tables, scratch):
             count += 1
     if count < 5:
         return
-    ranks, offset, fives = scratch.laid[0], tables.rows.offset, scratch.fives
+    ranks, offset, fives = scratch.laid[0], tables.offset, scratch.fives
     for i in range(count - 4):
         index_i = offset[0, ranks[places[i]]]
         for j in range(i + 1, count - 3):
@@ -1126,13 +1146,13 @@ def _fill_flushes(held, tables, scratch):
                     mask_m = mask_k | 1 << places[m]
                     for n in range(m + 1, count):
                         index = index_m + offset[4, ranks[places[n]]]
-                        fives[mask_m | 1 << places[n]] = tables.rows.fives[1][index]
+                        fives[mask_m | 1 << places[n]] = tables.fives[1][index]
 
 
 @njit(cache=True)
 def _sort_backs(links, tables, scratch):
     """Fill `keys` with the backs that take interchangeable cards from the left; their number."""
-    masks, fives = tables.splits.five_masks, scratch.fives
+    masks, fives = tables.five_masks, scratch.fives
     keys, spare = scratch.keys, scratch.spare
     size = 0
     for place in range(1287):
@@ -1167,12 +1187,12 @@ def _sort_by_digit(keys, sorted_keys, counts, shift):
 @njit(cache=True)
 def _sort_fronts(links, tables, scratch):
     """Fill `fronts` with those that take interchangeable cards from the right; their number."""
-    masks, shares = tables.splits.front_masks, scratch.triples[1]
+    masks, shares = tables.front_masks, scratch.triples[1]
     fronts, spare, counts = scratch.fronts, scratch.spare, scratch.counts[:32]
     size = 0
     for t in range(286):
         mask = np.int64(masks[t])
-        spare[size] = np.int64(tables.rows.front[shares[t]]) << _STRENGTH_SHIFT | mask
+        spare[size] = np.int64(tables.front[shares[t]]) << _STRENGTH_SHIFT | mask
         size += mask & links & ~(mask >> 1) == 0
     unsorted, half_sorted = spare[:size], spare[286 : 286 + size]
     _sort_by_digit(unsorted, half_sorted, counts, _STRENGTH_SHIFT)
@@ -1181,7 +1201,7 @@ def _sort_fronts(links, tables, scratch):
         strength = np.int64(spare[position] >> _STRENGTH_SHIFT)
         fronts[0, position] = spare[position] & _ALL_CARDS
         fronts[1, position] = strength
-        lowest = tables.rows.min_middle[strength]
+        lowest = tables.min_middle[strength]
         fronts[2, position] = lowest
         fronts[3, position] = lowest - 1
         same = position > 0 and fronts[1, position - 1] == strength
@@ -1263,13 +1283,14 @@ def _write_rows(front_mask, back_mask, place_of, rows):
 
 
 @njit(cache=True, nogil=True)
-def frontier_into(hands, first, tables, rules, starts, strengths, rows):
+def frontier_into(hands, first, row_tables, split_tables, rules, starts, strengths, rows):
     """Frontiers of hands[first:] into ragged arrays, until the room in `strengths` may run out.
 
     starts (H + 1,) int64 gets the bounds, counted from starts[first]; strengths (room, 3) int16 and
     rows (room, 13) int8 the arrangements, front descending then middle ascending. Returns how many
     hands are done so far.
     """
+    tables = _search_tables(row_tables, split_tables)
     scratch = _new_scratch(MAX_FRONTIER)
     found, counts, fives = scratch.found, scratch.counts, scratch.fives
     base = starts[first]
@@ -1299,15 +1320,16 @@ def frontier_into(hands, first, tables, rules, starts, strengths, rows):
 
 
 @njit(cache=True, nogil=True)
-def greedy_into(hands, tables, rules, rows):
+def greedy_into(hands, row_tables, split_tables, rules, rows):
     """Arrangement with the best back, then middle, then front, of hands (M, 13), into rows.
 
     Backs are tried from the strongest; the first strength that leaves a legal rest is the answer.
     Of equal strengths the first in table order is laid, so no card changes its place here.
     """
+    tables = _search_tables(row_tables, split_tables)
     scratch = _new_scratch(0)
-    front_masks, masks, _, _, _, remainders = tables.splits
-    fives = scratch.fives
+    front_masks, masks, fives = tables.front_masks, tables.five_masks, scratch.fives
+    remainders = tables.remainders
     may_tie = rules[F_BACK_MAY_TIE] == 1
     for h in range(hands.shape[0]):
         scratch.suits[:] = 0
@@ -1329,9 +1351,9 @@ def greedy_into(hands, tables, rules, rows):
                 for rest in range(56):
                     x, t = remainders[place, rest, 0], remainders[place, rest, 1]
                     middle = np.int64(fives[np.int64(masks[x]) & _ALL_CARDS])
-                    front = np.int64(tables.rows.front[scratch.triples[1, t]])
+                    front = np.int64(tables.front[scratch.triples[1, t]])
                     score = middle << 9 | front
-                    if best < score and tables.rows.min_middle[front] <= middle <= top:
+                    if best < score and tables.min_middle[front] <= middle <= top:
                         best = score
                         back_mask, front_mask = mask, np.int64(front_masks[t])
         _write_rows(front_mask, back_mask, scratch.laid[1], rows[h])
@@ -1425,11 +1447,12 @@ def worth_into(strengths, worth, values):
 
 
 @njit(cache=True, nogil=True)
-def best_into(hands, tables, rules, worth, rows, strengths, values):
+def best_into(hands, row_tables, split_tables, rules, worth, rows, strengths, values):
     """Most valuable legal arrangement of hands (H, 13), as rows, strengths (H, 3) and values (H,).
 
     Of equal values the highest back, then middle, then front; of equal strengths the first found.
     """
+    tables = _search_tables(row_tables, split_tables)
     scratch = _new_scratch(0)
     for h in range(hands.shape[0]):
         _search_best(hands[h], tables, rules, worth, scratch, rows[h], strengths[h], values[h:])
@@ -1572,7 +1595,7 @@ def _holds_equal_fives(hands, m):
 
 
 @njit(cache=True, nogil=True)
-def uniform_into(hands, keys, indices, streams, tables, rules, rows):
+def uniform_into(hands, keys, indices, streams, row_tables, split_tables, rules, rows):
     """A uniformly drawn legal arrangement of each hand (M, 13), by rejection, into rows.
 
     A front and an unordered split of the rest are drawn, the stronger five is the back: every
@@ -1580,10 +1603,8 @@ def uniform_into(hands, keys, indices, streams, tables, rules, rows):
     arrangements, so a hand that may hold them draws the order of the fives too.
     The draw of hand m is a function of (keys[m], indices[m], streams[m]) alone.
     """
-    offset, fives, fronts, min_middle = tables.rows
-    five_cards, front_cards, splits = (
-        tables.splits.five_cards, tables.splits.front_cards, tables.splits.splits
-    )  # fmt: skip
+    offset, fives, fronts, min_middle = row_tables
+    _, _, front_cards, five_cards, splits, _ = split_tables
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     words = np.empty(4, np.uint64)
     state = np.zeros(1, np.int64)
@@ -1714,7 +1735,7 @@ def scoop_shares_into(rules, prizes, prices):
 def population_values_into(
     hands, starts, candidates, naturals, bank,
     pool_masks, pool_bank, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
-    tables, rules, values, surrender_values, declare_values, num_opponents,
+    natural_tables, rules, values, surrender_values, declare_values, num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against those of a population that could sit there.
 
@@ -1752,7 +1773,7 @@ def population_values_into(
         num_opponents[h] = found
         patterns[0] = naturals[h]
         keys[0] = (
-            natural_key(hands[h], naturals[h], tables.naturals, rules) if naturals[h] >= 0 else 0
+            natural_key(hands[h], naturals[h], natural_tables, rules) if naturals[h] >= 0 else 0
         )
         # Options: the candidates, then surrender, then the natural.
         num_candidates = starts[h + 1] - starts[h]
@@ -1829,7 +1850,7 @@ def hand_bits_into(hands, bits):
 
 
 @njit(cache=True, nogil=True)
-def reachable_rows_into(hands, rows, at, tables, rules, reachable):
+def reachable_rows_into(hands, rows, at, row_tables, split_tables, rules, reachable):
     """For the next card of hands (B, 13): may it lie in each row and a legal arrangement follow?
 
     rows (B, 13) hold the rows of the first at[b] cards; reachable (B, 3) int8 gets ones and zeros.
@@ -1844,16 +1865,18 @@ def reachable_rows_into(hands, rows, at, tables, rules, reachable):
             placed[row] = 1 << at[b]
             for i in range(at[b]):
                 placed[rows[b, i]] |= 1 << i
-            reachable[b, row] = _is_reachable(hands, b, placed, at[b] + 1, tables, rules)
+            reachable[b, row] = _is_reachable(
+                hands, b, placed, at[b] + 1, row_tables, split_tables, rules
+            )
 
 
 @njit(cache=True)
-def _is_reachable(hands, b, placed, num_placed, tables, rules):
+def _is_reachable(hands, b, placed, num_placed, row_tables, split_tables, rules):
     """Whether a legal arrangement of hand b agrees with the masks `placed` (3,) of first cards."""
     known = (1 << num_placed) - 1
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
-    offset, fives, fronts, min_middle = tables.rows
-    front_masks, masks, front_cards, five_cards, splits, _ = tables.splits
+    offset, fives, fronts, min_middle = row_tables
+    front_masks, masks, front_cards, five_cards, splits, _ = split_tables
     for place in range(NUM_FRONTS):
         if front_masks[place] & known != placed[0]:
             continue

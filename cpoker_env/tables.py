@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, combinations_with_replacement
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -108,12 +108,14 @@ class SplitTables(NamedTuple):
 class Tables(NamedTuple):
     """Arrays for the kernels under one reading of the wheel and of the front's prefix.
 
-    Three parts, so that a kernel is handed what it reads: every array passed costs a call time.
+    Three parts, so that a kernel is handed what it reads, as plain tuples in the order of
+    `RowTables`, `NaturalTables` and `SplitTables`: every array and every name passed costs a call
+    time.
     """
 
-    rows: RowTables
-    naturals: NaturalTables
-    splits: SplitTables
+    rows: tuple[npt.NDArray[Any], ...]
+    naturals: tuple[npt.NDArray[Any], ...]
+    splits: tuple[npt.NDArray[Any], ...]
 
 
 def tables_for(rules: Rules) -> Tables:
@@ -141,7 +143,7 @@ def strength_ranks(second_high: bool) -> tuple[npt.NDArray[np.int8], npt.NDArray
     Returns:
         (455, 3) int8 for fronts, (7462, 5) int8 for five-card rows; ranks 0..12.
     """
-    tables = _tables(second_high, True).rows
+    tables = RowTables(*_tables(second_high, True).rows)
     fronts = np.zeros((NUM_FRONT_STRENGTHS, 3), np.int8)
     fives = np.zeros((NUM_STRENGTHS, 5), np.int8)
     for ranks in _multisets(3):
@@ -183,11 +185,9 @@ def _tables(second_high: bool, middle_may_tie: bool) -> Tables:
     first = bisect_left if middle_may_tie else bisect_right
     min_middle = np.array([first(prefixes, key) for key in front_ladder], np.int16)
     straights, straights_key = _three_straights(second_high)
-    return Tables(
-        RowTables(np.array(_OFFSET, np.int64), np.stack((plain, flush)), front, min_middle),
-        NaturalTables(straights, straights_key, _rank_sets(straights)),
-        _split_tables(),
-    )
+    rows = RowTables(np.array(_OFFSET, np.int64), np.stack((plain, flush)), front, min_middle)
+    naturals = NaturalTables(straights, straights_key, _rank_sets(straights))
+    return Tables(tuple(rows), tuple(naturals), tuple(_split_tables()))
 
 
 def _multisets(size: int) -> Iterator[tuple[int, ...]]:

@@ -230,10 +230,10 @@ def lay_rows(hands: np.ndarray, rules: Rules, rng: np.random.Generator) -> np.nd
     size = len(hands)
     tables = tables_for(rules)
     laid = np.empty((5, size, 13), np.int8)
-    kernels.greedy_into(hands, tables, rules.packed, laid[0])
+    kernels.greedy_into(hands, tables.rows, tables.splits, rules.packed, laid[0])
     kernels.uniform_into(
         hands, rng.integers(2**63, size=size).astype(np.uint64), np.zeros(size, np.uint64),
-        np.ones(size, np.int64), tables, rules.packed, laid[1],
+        np.ones(size, np.int64), tables.rows, tables.splits, rules.packed, laid[1],
     )  # fmt: skip
     laid[2] = rng.permuted(np.tile(np.repeat([0, 1, 2], [3, 5, 5]), (size, 1)), axis=1)
     chosen = rng.choice(5, size=size, p=(0.3, 0.15, 0.2, 0.25, 0.1))

@@ -21,7 +21,7 @@ from cpoker_env.arrangements import (
 from cpoker_env.cards import parse_cards, parse_hand
 from cpoker_env.errors import ArrangementError, CardError, ConfigError
 from cpoker_env.rules import Rules
-from cpoker_env.tables import NUM_FRONT_STRENGTHS, tables_for
+from cpoker_env.tables import NUM_FRONT_STRENGTHS, RowTables, tables_for
 from cpoker_env.valuation import TABLE_SIZES, RowValues
 
 BUILT = {
@@ -293,7 +293,8 @@ def test_greedy_has_the_best_back_then_middle_then_front(options):
     rules = Rules.preset("basic", **options)
     hands = some_hands(6)
     rows = np.empty((len(hands), 13), np.int8)
-    kernels.greedy_into(hands, tables_for(rules), rules.packed, rows)
+    tables = tables_for(rules)
+    kernels.greedy_into(hands, tables.rows, tables.splits, rules.packed, rows)
     laid, is_legal = evaluate(hands, rows, rules)
     assert is_legal.all()
     for h, hand in enumerate(hands):
@@ -306,7 +307,7 @@ def draw_uniform(hands, rules, key):
     rows = np.empty((len(hands), 13), np.int8)
     kernels.uniform_into(
         hands, np.full(len(hands), key, np.uint64), np.arange(len(hands), dtype=np.uint64),
-        np.ones(len(hands), np.int64), tables_for(rules), rules.packed, rows,
+        np.ones(len(hands), np.int64), *tables_for(rules)[::2], rules.packed, rows,
     )  # fmt: skip
     return rows
 
@@ -343,13 +344,13 @@ def test_uniform_draw_depends_on_its_name_alone():
     keys, indices = np.arange(size, dtype=np.uint64), np.arange(size, dtype=np.uint64)[::-1].copy()
     streams = np.arange(size) % 4
     together = np.empty((size, 13), np.int8)
-    tables = tables_for(rules)
-    kernels.uniform_into(hands, keys, indices, streams, tables, rules.packed, together)
+    tables = tables_for(rules).rows, tables_for(rules).splits
+    kernels.uniform_into(hands, keys, indices, streams, *tables, rules.packed, together)
     for m in range(0, size, 7):
         one = slice(m, m + 1)
         alone = np.empty((1, 13), np.int8)
         kernels.uniform_into(
-            hands[one], keys[one], indices[one], streams[one], tables, rules.packed, alone
+            hands[one], keys[one], indices[one], streams[one], *tables, rules.packed, alone
         )
         assert (alone[0] == together[m]).all()
 
@@ -422,11 +423,11 @@ def test_rows_of_the_wrong_size_are_refused():
 )
 def test_rows_are_named_as_players_say(row, name):
     cards = sorted(parse_cards(row), reverse=True)
-    tables = tables_for(Rules())
-    index = sum(int(tables.rows.offset[i, card >> 2]) for i, card in enumerate(cards))
+    tables = RowTables(*tables_for(Rules()).rows)
+    index = sum(int(tables.offset[i, card >> 2]) for i, card in enumerate(cards))
     if len(cards) == 3:
-        strength = tables.rows.front[index]
+        strength = tables.front[index]
     else:
         same = len({card & 3 for card in cards}) == 1
-        strength = tables.rows.fives[1][index] if same else tables.rows.fives[0][index]
+        strength = tables.fives[1][index] if same else tables.fives[0][index]
     assert describe_row(cards, int(strength)) == name

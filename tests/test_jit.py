@@ -49,7 +49,7 @@ def uniform_rows(hands, rules):
     size = len(hands)
     kernels.uniform_into(
         hands, np.full(size, 2**64 - 1, np.uint64), np.arange(size, dtype=np.uint64) << 40,
-        np.arange(size), tables_for(rules), rules.packed, rows,
+        np.arange(size), tables_for(rules).rows, tables_for(rules).splits, rules.packed, rows,
     )  # fmt: skip
     return rows
 
@@ -103,7 +103,8 @@ def answers():
     for name in ("mandarin", "ties"):
         rules = RULES[name]
         rows = np.empty(few.shape, np.int8)
-        kernels.greedy_into(few, tables_for(rules), rules.packed, rows)
+        tables = tables_for(rules)
+        kernels.greedy_into(few, tables.rows, tables.splits, rules.packed, rows)
         found[f"greedy {name}"] = digest_of(rows, *evaluate(few, rows, rules))
         best = frontier(few, rules)
         found[f"frontier {name}"] = digest_of(best.starts, best.strengths, best.rows)

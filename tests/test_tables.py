@@ -10,7 +10,7 @@ import reference
 
 from cpoker_env.cards import format_card, parse_cards
 from cpoker_env.rules import Rules
-from cpoker_env.tables import CATEGORY_SIZES, category_of, front_category_of, tables_for
+from cpoker_env.tables import CATEGORY_SIZES, RowTables, category_of, front_category_of, tables_for
 
 BASIC = Rules.preset("basic")
 FIVE_CARD_COUNTS = (1302540, 1098240, 123552, 54912, 10200, 5108, 3744, 624, 40)
@@ -20,12 +20,10 @@ ROYAL = {51, 47, 43, 39, 35}
 
 def five_strengths(cards, rules=BASIC):
     """Strengths of (M, 5) rows, each highest first."""
-    tables = tables_for(rules)
-    index = sum(tables.rows.offset[i, cards[:, i] >> 2] for i in range(5))
+    tables = RowTables(*tables_for(rules).rows)
+    index = sum(tables.offset[i, cards[:, i] >> 2] for i in range(5))
     suits = np.bitwise_and.reduce(1 << (cards & 3), axis=1)
-    return np.where(suits > 0, tables.rows.fives[1][index], tables.rows.fives[0][index]).astype(
-        np.int64
-    )
+    return np.where(suits > 0, tables.fives[1][index], tables.fives[0][index]).astype(np.int64)
 
 
 def all_rows(size):
@@ -66,8 +64,8 @@ def test_random_rows_rank_as_the_public_evaluator():
 
 def test_all_fronts_have_the_plain_order_and_counts():
     cards = all_rows(3)
-    tables = tables_for(BASIC)
-    strengths = tables.rows.front[sum(tables.rows.offset[i, cards[:, i] >> 2] for i in range(3))]
+    tables = RowTables(*tables_for(BASIC).rows)
+    strengths = tables.front[sum(tables.offset[i, cards[:, i] >> 2] for i in range(3))]
     assert len(cards) == 22_100
     keys = [reference.rank_three(text(row)) for row in cards]
     ladder = {key: place for place, key in enumerate(sorted(set(keys)))}
@@ -85,7 +83,7 @@ def test_all_fronts_have_the_plain_order_and_counts():
 def test_front_and_middle_are_in_order_as_the_reference_says(order_ties, prefix, wheel):
     rules = Rules.preset("basic", order_ties=order_ties, front_middle_prefix=prefix, wheel=wheel)
     options = rules.to_dict()
-    tables = tables_for(rules)
+    tables = RowTables(*tables_for(rules).rows)
     # A royal flush beats every middle below, so that only front and middle decide.
     back = ["As", "Ks", "Qs", "Js", "Ts"]
     rng = np.random.default_rng(4)
@@ -106,10 +104,8 @@ def test_front_and_middle_are_in_order_as_the_reference_says(order_ties, prefix,
             middle = np.sort(middle)[::-1]
             is_foul = reference.is_foul(text(front), text(middle), back, options)
             strength = five_strengths(middle[None], rules)[0]
-            place = tables.rows.front[
-                sum(tables.rows.offset[i, c >> 2] for i, c in enumerate(front))
-            ]
-            assert (strength < tables.rows.min_middle[place]) == is_foul, (
+            place = tables.front[sum(tables.offset[i, c >> 2] for i, c in enumerate(front))]
+            assert (strength < tables.min_middle[place]) == is_foul, (
                 text(front),
                 text(middle),
             )

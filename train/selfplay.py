@@ -247,7 +247,7 @@ def _teach(
     met = np.empty(len(hands), np.int32)
     kernels.population_values_into(
         hands, starts, options.strengths[chosen], naturals, bank, *opponents, config.opponents,
-        tables_for(rules), rules.packed, targets, surrender, natural_values, met,
+        tables_for(rules).naturals, rules.packed, targets, surrender, natural_values, met,
     )  # fmt: skip
     known = met > 0
     kept = known[hand_index]
