@@ -17,6 +17,8 @@ from cpoker_env.learners import (
 )
 from cpoker_env.scoring import Showdown
 
+_ONE = np.uint64(1)
+
 
 class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
     """13-card Chinese Poker against seated opponents; one deal is one episode.
@@ -137,7 +139,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
             self.learners.seeds = np.array([seed_of(drawn)])
             self.learners.indices = np.zeros(1, np.uint64)
         else:
-            self.learners.indices = self.learners.indices + np.uint64(1)
+            self.learners.indices = self.learners.indices + _ONE
         try:
             self._deal(hands)
         except Exception:
@@ -197,7 +199,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         self._outcome = None
 
     def _observation(self) -> dict[str, Any]:
-        return {key: part[0] for key, part in self.learners.observe().items()}
+        return self.learners.observe_one()
 
     def _mask(self) -> Any:
         return self.learners.form.mask_of_one(self.learners.available())

@@ -91,6 +91,7 @@ class Learners:
         self.indices = np.zeros(size, np.uint64)
         self.deals: Deals | None = None
         self._problems = np.zeros(size, np.int8)
+        self._seen: dict[str, npt.NDArray[Any]] | None = None
         self._available = np.ones((size, 3), np.int8)
         self._available[:, 1:] = 0
 
@@ -117,8 +118,10 @@ class Learners:
             hands: Cards of some seats, the same at every table dealt to.
             can_surrender: (M, N) bool; None leaves it to the rules.
         """
-        everyone = slice(None) if where is None else where
-        seeds, indices = self.seeds[everyone], self.indices[everyone].copy()
+        # Seeds and indices are replaced whole, never changed in place, so deals may keep them.
+        seeds, indices = self.seeds, self.indices
+        if where is not None:
+            seeds, indices = seeds[where], indices[where]
         if hands is None:
             new = self.table.deal(seeds, indices)
         else:
@@ -127,17 +130,27 @@ class Learners:
             new.can_surrender[:] = can_surrender
         if where is None or self.deals is None:
             self.deals = new
-            self._problems = np.zeros(self.size, np.int8)
+            self._problems.fill(0)
         else:
             self.deals.put(where, new)
             self._problems[where] = 0
+        self._seen = None
         self._available[:, 1] = self.deals.can_surrender[:, 0]
-        self._available[:, 2] = self.deals.naturals[:, 0] >= 0
+        np.greater_equal(self.deals.naturals[:, 0], 0, out=self._available[:, 2], casting="unsafe")
         self.form.begin(self.deals, where, self.table.rules)
 
     def observe(self) -> dict[str, npt.NDArray[Any]]:
         """Observations by key, (B, ...) each, new arrays."""
-        return {**self.observe_deals(self._dealt()), **self.form.observe()}
+        base = {key: part.copy() for key, part in self._see().items()}
+        base.update(self.form.observe())
+        return base
+
+    def observe_one(self) -> dict[str, npt.NDArray[Any]]:
+        """The observation of the first learner alone."""
+        one = {key: part[0].copy() for key, part in self._see().items()}
+        for key, part in self.form.observe().items():
+            one[key] = part[0]
+        return one
 
     def observe_deals(self, deals: Deals) -> dict[str, npt.NDArray[Any]]:
         """The part of the observations that the deals alone decide."""
@@ -168,11 +181,12 @@ class Learners:
         if self.strict:
             self._refuse(read, problems, active)
         finished, declarations, rows = self.form.play(read, problems, active)
-        self._problems |= problems * active
+        if np.count_nonzero(problems):
+            self._problems |= problems * active
         num_finished = np.count_nonzero(finished)
         if num_finished == 0:
             return None
-        told = self._problems
+        told = self._problems.copy()
         if num_finished < self.size:
             deals = deals.take(finished)
             declarations, rows, told = declarations[finished], rows[finished], told[finished]
@@ -180,8 +194,15 @@ class Learners:
         actions.declarations[:, 0] = declarations
         actions.rows[:, 0] = rows
         settled = self.table.score(deals, actions)
-        is_foul = (settled.status[:, 0] == _IS_FOUL).view(np.int8)
-        return Outcome(finished, deals, actions, settled, told | is_foul * _FOUL_BIT)
+        is_foul = settled.status[:, 0] == _IS_FOUL
+        if np.count_nonzero(is_foul):
+            told = told | is_foul * _FOUL_BIT
+        return Outcome(finished, deals, actions, settled, told)
+
+    def _see(self) -> dict[str, npt.NDArray[Any]]:
+        if self._seen is None:
+            self._seen = self.observe_deals(self._dealt())
+        return self._seen
 
     def _dealt(self) -> Deals:
         assert self.deals is not None, "dealt before it is used"

@@ -117,7 +117,8 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
         PolicyError: Not (B,) declarations 0..2 and (B, 13) rows 0..2.
     """
     try:
-        declarations, rows = (np.asarray(part) for part in actions)
+        declarations, rows = actions
+        declarations, rows = np.asarray(declarations), np.asarray(rows)
     except (TypeError, ValueError):
         raise PolicyError(
             f"{name} answered {type(actions).__name__}: act returns Actions(declarations, rows)"
@@ -131,12 +132,12 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
     for what, part in (("declarations", declarations), ("rows", rows)):
         if part.dtype.kind not in "iu" or not is_within(part, 2):
             raise PolicyError(f"{name} answered {what} outside integers 0..2")
-    return Actions(declarations.astype(np.int8, copy=False), np.ascontiguousarray(rows, np.int8))
+    return Actions(declarations.astype(np.int8, copy=False), rows.astype(np.int8, copy=False))
 
 
 def is_within(values: IntArray, high: int) -> bool:
     """Whether integers are all in 0..high."""
-    return bool(kernels.is_within(np.ascontiguousarray(values).reshape(-1), high))
+    return bool(kernels.is_within(values.ravel(), high))
 
 
 Factory = Callable[..., Policy]

@@ -333,6 +333,11 @@ class Rules:
         return values
 
     @cached_property
+    def reading(self) -> tuple[bool, bool]:
+        """What decides the lookup tables: the wheel comes second, the middle may tie the front."""
+        return bool(self.packed[F_WHEEL_SECOND_HIGH]), bool(self.packed[F_MIDDLE_MAY_TIE])
+
+    @cached_property
     def packed(self) -> npt.NDArray[np.int64]:
         """(PACKED_SIZE,) int64: the options as the kernels read them, cells named ``F_...``."""
         cells = np.zeros(PACKED_SIZE, np.int64)

@@ -101,7 +101,7 @@ def settle_deals(
     return Settled(units, pairwise, status, strengths, declared, keys)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Pairing:
     """What seat `b` owes seat `a`, and why.
 
@@ -140,7 +140,7 @@ class Pairing:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Showdown:
     """A settled showdown of two to four seats.
 

@@ -49,7 +49,8 @@ class Deals:
         return Deals(*(getattr(self, part.name)[where] for part in fields(self)))
 
     def put(self, where: npt.NDArray[np.bool_], new: "Deals") -> None:
-        """Replace some of the deals in place."""
+        """Replace some of the deals in place, seeds and indices by new arrays."""
+        self.seeds, self.indices = self.seeds.copy(), self.indices.copy()
         for part in fields(self):
             getattr(self, part.name)[where] = getattr(new, part.name)
 
@@ -65,6 +66,7 @@ class Table:
         check_num_seats(num_players, rules)
         self.rules = rules
         self.num_players = num_players
+        self._surrender_allowed = rules.surrender_allowed
 
     def deal(self, seeds: npt.NDArray[np.uint64] | int, indices: npt.NDArray[np.uint64]) -> Deals:
         """Deals by name: a pure function of (seed, index), the same on every platform.
@@ -139,7 +141,7 @@ class Table:
 
     def _may_surrender(self, size: int) -> npt.NDArray[np.bool_]:
         allowed = np.empty((size, self.num_players), np.bool_)
-        allowed[:] = self.rules.surrender_allowed
+        allowed.fill(self._surrender_allowed)
         return allowed
 
     def decisions(self, deals: Deals, seats: Sequence[int]) -> DecisionBatch:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cpoker_env.rules import F_MIDDLE_MAY_TIE, F_WHEEL_SECOND_HIGH, Rules
+from cpoker_env.rules import Rules
 
 CATEGORIES = (
     "high card",
@@ -120,10 +120,7 @@ class Tables(NamedTuple):
 
 def tables_for(rules: Rules) -> Tables:
     """The tables these rules need; built once per process, then shared."""
-    return _tables(
-        bool(rules.packed[F_WHEEL_SECOND_HIGH]),
-        bool(rules.packed[F_MIDDLE_MAY_TIE]),
-    )
+    return _tables(*rules.reading)
 
 
 def category_of(strength: int) -> int:
