@@ -309,11 +309,13 @@ class Sequential:
         return Moves(finished, declarations, np.where(declares[:, None], _BACK_FIRST, self._rows))
 
     def _next_cards(self) -> Array:
-        return self._hands[self._everyone, np.minimum(self._at, HAND_SIZE - 1)]
+        cards: Array = self._hands[self._everyone, np.minimum(self._at, HAND_SIZE - 1)]
+        return cards
 
     def _room(self) -> Array:
         placed = (self._rows[:, :, None] == np.arange(3)).sum(axis=1, dtype=np.int8)
-        return ROW_ROOM - placed
+        room: Array = ROW_ROOM - placed
+        return room
 
 
 class Candidates:
@@ -389,7 +391,8 @@ class Candidates:
         for row, most in enumerate(strongest):
             strength = strengths[:, :, row]
             features[:, :, row] = strength / most
-            features[:, :, 3 + row] = tables.wins[row][strength]
+            if tables.wins is not None:
+                features[:, :, 3 + row] = tables.wins[row][strength]
             if tables.losses is not None:
                 features[:, :, 6 + row] = tables.losses[row][strength]
         features[:, :, 9] = values
@@ -449,7 +452,8 @@ class Candidates:
         return np.where(read < self.num_candidates, read, 0)
 
     def _declarations(self, read: Array) -> Array:
-        return np.maximum(read - self.num_candidates + 1, SHOW)
+        declarations: Array = np.maximum(read - self.num_candidates + 1, SHOW)
+        return declarations
 
 
 Form = Structured | Sequential | Candidates

@@ -264,7 +264,7 @@ def deal_into(keys, indices, hands):
 @njit(cache=True)
 def _has_row_sizes(rows, m):
     """Whether arrangement m has three, five and five cards."""
-    sizes = 0
+    sizes = np.int64(0)
     for i in range(13):
         sizes += 1 << 4 * np.int64(rows[m, i])
     return sizes == _ROW_SIZES
@@ -1819,7 +1819,7 @@ def population_values_into(
 @njit(cache=True)
 def is_within(values, high):
     """Whether integers (M,) are all in 0..high."""
-    outside = 0
+    outside = np.int64(0)
     for i in range(values.shape[0]):
         outside |= np.int64(values[i] < 0) | np.int64(values[i] > high)
     return outside == 0

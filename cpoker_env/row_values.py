@@ -160,8 +160,8 @@ def _build(rules: Rules, num_players: int) -> dict[int, _Side]:
     hands = deals.hands.reshape(-1, 13)
     options = frontier(hands, rules)
     rows = np.empty((len(hands), 13), np.int8)
-    tables = tables_for(rules)
-    kernels.greedy_into(hands, tables.rows, tables.splits, rules.packed, rows)
+    lookup = tables_for(rules)
+    kernels.greedy_into(hands, lookup.rows, lookup.splits, rules.packed, rows)
     played, _ = evaluate(hands, rows, rules)
     sides = (0,) if rules.banker is None else (1, -1)
     counts = [np.bincount(played[:, row], minlength=TABLE_SIZES[row]) * 1.0 for row in range(3)]

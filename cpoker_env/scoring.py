@@ -337,7 +337,8 @@ class _Account:
     @property
     def strengths(self) -> npt.NDArray[np.int16]:
         """(N, 3) row strengths of the deal."""
-        return self.settled.strengths[self.deal]
+        strengths: npt.NDArray[np.int16] = self.settled.strengths[self.deal]
+        return strengths
 
     def parts(self, pairing: Pairing) -> list[int]:
         """What makes up a pairing, in the order of kernels.PART_..."""

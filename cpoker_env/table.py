@@ -110,9 +110,9 @@ class Table:
             raise CardError(f"card {twice!r} in two hands: each of the 52 cards exists once")
         size = len(indices)
         keys = _keys(seeds, size)
-        decks = np.empty((size, 4, HAND_SIZE), np.int8)
-        kernels.deal_into(keys, indices, decks)
-        decks = decks.reshape(size, NUM_CARDS)
+        quarters = np.empty((size, 4, HAND_SIZE), np.int8)
+        kernels.deal_into(keys, indices, quarters)
+        decks = quarters.reshape(size, NUM_CARDS)
         rest = decks[taken[decks] == 0].reshape(size, -1)
         hands = np.empty((size, self.num_players, HAND_SIZE), np.int8)
         dealt = 0

@@ -235,30 +235,33 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
 
     def _name_deals(self, seed: int | Sequence[int | None] | None, where: BoolArray) -> None:
         """Set the seeds and indices of the next deals of `where`."""
-        if seed is None and not self._is_seeded:
-            super().reset(seed=None)
-            seed = int(self.np_random_seed)
-        elif isinstance(seed, int | np.integer):
-            super().reset(seed=int(seed))
-        if isinstance(seed, int | np.integer):
-            given: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
-        elif seed is None:
-            given = [None] * self.num_envs
+        count = np.arange(self.num_envs, dtype=np.uint64)
+        known = np.full(self.num_envs, seed is not None)
+        if seed is None or isinstance(seed, int | np.integer):
+            if seed is not None:
+                super().reset(seed=int(seed))
+            seeds = count + seed_of(self._drawn_seed() if seed is None else int(seed))
         else:
-            given = list(seed)
-        if len(given) != self.num_envs:
-            raise ActionError(f"{len(given)} seeds for {self.num_envs} environments: give as many")
-        if not self._is_seeded:
-            drawn = int(self.np_random_seed)
-            given = [drawn + i if one is None else one for i, one in enumerate(given)]
-        seeds, indices = self.learners.seeds.copy(), self.learners.indices.copy()
-        for i in np.flatnonzero(where):
-            one = given[i]
-            if one is None:
-                indices[i] += np.uint64(1)
-            else:
-                seeds[i], indices[i] = seed_of(one), 0
-        self.learners.seeds, self.learners.indices = seeds, indices
+            if len(seed) != self.num_envs:
+                raise ActionError(
+                    f"{len(seed)} seeds for {self.num_envs} environments: give as many"
+                )
+            known = np.array([one is not None for one in seed])
+            drawn = count + seed_of(self._drawn_seed())
+            seeds = np.array(
+                [d if s is None else seed_of(s) for s, d in zip(seed, drawn, strict=True)]
+            )
+        fresh = where & (known | (not self._is_seeded))
+        goes_on = where & ~fresh
+        indices = self.learners.indices + goes_on.astype(np.uint64)
+        self.learners.seeds = np.where(fresh, seeds, self.learners.seeds)
+        self.learners.indices = np.where(fresh, np.uint64(0), indices)
+
+    def _drawn_seed(self) -> int:
+        """A seed from the operating system, the same until the next `reset(seed=...)`."""
+        seed = self.np_random_seed
+        assert seed is not None
+        return int(seed)
 
     def _deal_next(self, where: BoolArray) -> None:
         self.learners.indices = self.learners.indices + where.astype(np.uint64)
@@ -267,7 +270,7 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
     def _told(self, outcome: Outcome) -> dict[str, Any]:
         """What is known of deals that ended, (B, ...) each, with their masks."""
         settled = outcome.settled
-        parts = {
+        parts: dict[str, Array] = {
             "units": settled.units,
             "pairwise": settled.pairwise,
             "statuses": settled.status,
