@@ -435,6 +435,15 @@ def natural_key(hand, pattern, natural_tables, rules):
     return np.int64(0)
 
 
+@njit(cache=True, nogil=True)
+def natural_keys_into(hands, patterns, natural_tables, rules, keys):
+    """`natural_key` of hands (M, 13) that declare patterns (M,), 0 where that is -1."""
+    for m in range(hands.shape[0]):
+        keys[m] = 0
+        if patterns[m] >= 0:
+            keys[m] = natural_key(hands[m], patterns[m], natural_tables, rules)
+
+
 @njit(cache=True)
 def _six_pairs_key(hand, rules):
     """Ranks of the six pairs from the top, quads twice, then the odd card's where it counts."""
@@ -1811,6 +1820,366 @@ def population_values_into(
                 declare_values[h] = mean
             else:
                 surrender_values[h] = mean
+
+
+# ---------------------------------------------------------------- values against a population
+
+
+_BITS1 = np.uint64(0x5555555555555555)
+_BITS2 = np.uint64(0x3333333333333333)
+_BITS4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+_S1, _S2, _S4, _S8, _S16 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16)
+_LOW7 = np.uint64(0x7F)
+
+
+@njit(cache=True)
+def _num_ones(x):
+    """How many bits of a uint64 are set."""
+    x = x - ((x >> _S1) & _BITS1)
+    x = (x & _BITS2) + ((x >> _S2) & _BITS2)
+    x = (x + (x >> _S4)) & _BITS4
+    x = x + (x >> _S8)
+    x = x + (x >> _S16)
+    return (x + (x >> _S32)) & _LOW7
+
+
+class Meeting(NamedTuple):
+    """Scratch of `responses_into`: K ordinary opponents met at once, W = K / 64 words.
+
+    opponents: (K, 3) int16 row strengths.
+    order, starts: (K,), (7463,) int64, for a counting sort.
+    slots: (3, 7462) int16, place of a strength among those of the candidates, ascending, or -1.
+    values: (3, 1288) float64, units of a row by slot, scoop and overall point aside.
+    beaten, lost: (3, 1288, W) uint64, sets of the opponents a slot beats, and loses to.
+    """
+
+    opponents: np.ndarray
+    order: np.ndarray
+    starts: np.ndarray
+    slots: np.ndarray
+    values: np.ndarray
+    beaten: np.ndarray
+    lost: np.ndarray
+
+
+@njit(cache=True)
+def _new_meeting(limit):
+    words = (limit + 63) // 64
+    return Meeting(
+        np.empty((limit, 3), np.int16),
+        np.empty(limit, np.int64),
+        np.empty(7463, np.int64),
+        np.empty((3, 7462), np.int16),
+        np.empty((3, 1288), np.float64),
+        np.empty((3, 1288, words), np.uint64),
+        np.empty((3, 1288, words), np.uint64),
+    )
+
+
+@njit(cache=True)
+def _table_royalty(row, strength, rules):
+    if row == 0:
+        return front_royalty(strength, rules)
+    return middle_royalty(strength, rules) if row == 1 else back_royalty(strength, rules)
+
+
+@njit(cache=True)
+def _sort_opponents(row, num, meeting):
+    """Fill `order` with the first `num` opponents, weakest row first."""
+    starts, order, opponents = meeting.starts, meeting.order, meeting.opponents
+    starts[:] = 0
+    for k in range(num):
+        starts[opponents[k, row] + 1] += 1
+    for s in range(7462):
+        starts[s + 1] += starts[s]
+    for k in range(num):
+        strength = opponents[k, row]
+        order[starts[strength]] = k
+        starts[strength] += 1
+
+
+@njit(cache=True)
+def _meet_row(row, candidates, num, bank, has_sets, gains, kept, meeting):
+    """Fill slots, values, beaten and lost of one row against `num` opponents."""
+    _sort_opponents(row, num, meeting)
+    opponents, order, slots = meeting.opponents, meeting.order, meeting.slots
+    values, beaten, lost = meeting.values, meeting.beaten, meeting.lost
+    for strength in range(7462):
+        slots[row, strength] = -1
+    for m in range(candidates.shape[0]):
+        slots[row, candidates[m, row]] = 0
+    words = (num + 63) // 64
+    kept_by_them = np.int64(0)
+    owed = np.int64(0)
+    for k in range(num):
+        owed += gains[row, opponents[k, row]]
+        kept_by_them += kept[row, opponents[k, row]]
+    # The last slot is never taken: it holds the set of opponents passed so far.
+    for w in range(words):
+        beaten[row, 1287, w] = 0
+    slot = at = 0
+    for strength in range(7462):
+        if slots[row, strength] < 0:
+            continue
+        slots[row, strength] = slot
+        gain = gains[row, strength]
+        while at < num and opponents[order[at], row] < strength:
+            owed -= gains[row, opponents[order[at], row]]
+            beaten[row, 1287, order[at] >> 6] |= _ONE << np.uint64(order[at] & 63)
+            at += 1
+        below = at
+        if has_sets and bank != 1:
+            _copy_set(row, slot, words, beaten, beaten)
+        if has_sets and bank == -1:
+            _complement_set(row, slot, words, num, beaten, lost)
+        while at < num and opponents[order[at], row] == strength:
+            beaten[row, 1287, order[at] >> 6] |= _ONE << np.uint64(order[at] & 63)
+            at += 1
+        if has_sets and bank == 1:
+            _copy_set(row, slot, words, beaten, beaten)
+        if has_sets and bank != -1:
+            _complement_set(row, slot, words, num, beaten, lost)
+        # Those that tie have the same royalty, so each is owed what this strength gains.
+        tied = (at - below) * gain
+        value = below * gain - (owed - tied) + num * kept[row, strength] - kept_by_them
+        values[row, slot] = value + tied * bank
+        owed -= tied
+        slot += 1
+
+
+@njit(cache=True)
+def _copy_set(row, slot, words, passed, sets):
+    for w in range(words):
+        sets[row, slot, w] = passed[row, 1287, w]
+
+
+@njit(cache=True)
+def _complement_set(row, slot, words, num, passed, sets):
+    for w in range(words):
+        sets[row, slot, w] = ~passed[row, 1287, w]
+    if num & 63:
+        sets[row, slot, words - 1] &= (_ONE << np.uint64(num & 63)) - _ONE
+
+
+@njit(cache=True)
+def gains_into(rules, gains, kept):
+    """What a row of each strength gains when it wins, and has in any case; (3, 7462) int64 each."""
+    for row in range(3):
+        for strength in range(455 if row == 0 else 7462):
+            royalty = _table_royalty(row, strength, rules)
+            plain, prize, always = _row_gain(royalty, rules)
+            gains[row, strength] = plain + prize
+            kept[row, strength] = always
+
+
+@njit(cache=True)
+def _scoop_prize(strengths, rules):
+    """What winning all three rows adds, home runs aside, where royalties are paid to winners."""
+    units = royalties = np.int64(0)
+    for row in range(3):
+        plain, royalty, _ = _row_gain(_table_royalty(row, strengths[row], rules), rules)
+        units += plain
+        royalties += royalty
+    return _scoop_part(3, units, royalties, 0, rules)[0]
+
+
+@njit(cache=True)
+def _is_separable(rules):
+    """Whether a pairing's units are a sum over rows, a scoop of the winner's and an overall point
+    that rows decide.
+    """
+    by_points = rules[F_OVERALL_POINT] != 0 and rules[F_OVERALL_BY_POINTS] == 1
+    both_royalties = rules[F_SCOOP] == 2 and rules[F_ROYALTIES] == 2
+    return rules[F_TOPOLOGY] != 2 and not by_points and not both_royalties
+
+
+@njit(cache=True)
+def _meet_ordinary(candidates, num, bank, rules, gains, kept, meeting, totals):
+    """Add to totals (M,) the units of candidates (M, 3) against `num` ordinary opponents."""
+    opponents, slots, values = meeting.opponents, meeting.slots, meeting.values
+    if not _is_separable(rules):
+        for m in range(candidates.shape[0]):
+            for k in range(num):
+                totals[m] += _rows_parts(candidates[m], opponents[k], bank, 0, rules)[0]
+        return
+    has_scoop = rules[F_SCOOP] != 0
+    point = rules[F_OVERALL_POINT]
+    for row in range(3):
+        _meet_row(row, candidates, num, bank, has_scoop or point != 0, gains, kept, meeting)
+    words = (num + 63) // 64
+    # A plain scoop is worth the same to every winner, unless royalties stand for units or count.
+    usual = _scoop_part(3, 3, 0, 0, rules)[0]
+    replaces = rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0
+    varies = rules[F_SCOOP] == 2 or (rules[F_SCOOP] == 3 and replaces)
+    beaten, lost = meeting.beaten, meeting.lost
+    for m in range(candidates.shape[0]):
+        i, j, k = slots[0, candidates[m, 0]], slots[1, candidates[m, 1]], slots[2, candidates[m, 2]]
+        total = values[0, i] + values[1, j] + values[2, k]
+        if has_scoop:
+            wins, losses = _count_scoops(i, j, k, words, beaten, lost)
+            total += wins * _scoop_prize(candidates[m], rules)
+            if not varies:
+                total -= losses * usual
+            elif losses > 0:
+                for opponent in range(num):
+                    w, bit = opponent >> 6, np.uint64(opponent & 63)
+                    if ((lost[0, i, w] & lost[1, j, w] & lost[2, k, w]) >> bit) & _ONE:
+                        total -= _scoop_prize(opponents[opponent], rules)
+        if point != 0:
+            total += point * _count_majorities(i, j, k, words, beaten, lost)
+        totals[m] += total
+
+
+@njit(cache=True)
+def _count_scoops(i, j, k, words, beaten, lost):
+    """(opponents beaten in all three rows, opponents lost to in all three)."""
+    wins = losses = np.uint64(0)
+    for w in range(words):
+        wins += _num_ones(beaten[0, i, w] & beaten[1, j, w] & beaten[2, k, w])
+        losses += _num_ones(lost[0, i, w] & lost[1, j, w] & lost[2, k, w])
+    return np.float64(wins), np.float64(losses)
+
+
+@njit(cache=True)
+def _count_majorities(i, j, k, words, beaten, lost):
+    """Opponents beaten in more rows than lost to, less those the other way round."""
+    ahead = behind = np.uint64(0)
+    for w in range(words):
+        a, b, c = beaten[0, i, w], beaten[1, j, w], beaten[2, k, w]
+        d, e, f = lost[0, i, w], lost[1, j, w], lost[2, k, w]
+        any_won, any_lost = a | b | c, d | e | f
+        ahead += _num_ones((a & b) | (c & (a | b)) | (any_won & ~any_lost))
+        behind += _num_ones((d & e) | (f & (d | e)) | (any_lost & ~any_won))
+    return np.float64(ahead) - np.float64(behind)
+
+
+@njit(cache=True)
+def _find_disjoint(mask, bank, groups, group_masks, masks, banks, found, chosen):
+    """Add to chosen[found:] the population hands that share no card and sit across the bank."""
+    limit = chosen.size - 1
+    for g in range(group_masks.size):
+        if group_masks[g] & mask != 0:
+            continue
+        for p in range(groups[g], groups[g + 1]):
+            # Overwritten unless it counts; the last place of `chosen` is never counted.
+            chosen[found] = p
+            found += (masks[p] & mask == 0) & (banks[p] == -bank) & (found < limit)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def responses_into(
+    relabelled, starts, candidates, naturals, natural_keys, bank,
+    groups, group_masks, masks, banks, strengths, status, declared, keys,
+    rules, gains, kept, limit, values, surrender_values, declare_values, num_opponents,
+):  # fmt: skip
+    """Exact mean units of every option of hands against the population that could sit there.
+
+    A hand meets the population hands that share no card with it and sit on the other side of the
+    bank, once for each relabelling of its suits; every other one found goes to the second half.
+    Each pairing is settled exactly, home runs aside; a pool as two seats play it.
+
+    relabelled (H, R) uint64 card sets, starts (H + 1,), candidates (M, 3) strengths, naturals (H,)
+    pattern or -1, natural_keys (H,), bank (H,) 1, 0, -1. Population of P hands in groups:
+    groups (G + 1,), group_masks (G,) cards all of a group hold, masks (P,) uint64, banks (P,),
+    strengths (P, 3), status, declared, keys (P,). gains and kept are those of `gains_into`. At
+    most `limit` are met.
+    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H).
+    """
+    meeting = _new_meeting(limit // 2 + 1)
+    chosen = np.empty(limit + 1, np.int64)
+    pair = np.empty((2, 3), np.int16)
+    pair_status = np.empty(2, np.int8)
+    pair_naturals = np.empty(2, np.int8)
+    pair_keys = np.empty(2, np.int64)
+    pool_units = np.empty(2, np.int32)
+    counts = np.empty(4, np.int64)
+    is_pool = rules[F_TOPOLOGY] == 2
+    for h in range(relabelled.shape[0]):
+        found = 0
+        for relabelling in range(relabelled.shape[1]):
+            found = _find_disjoint(
+                relabelled[h, relabelling], bank[h], groups, group_masks, masks, banks, found,
+                chosen,
+            )  # fmt: skip
+        mine = candidates[starts[h] : starts[h + 1]]
+        pair_naturals[0], pair_keys[0] = naturals[h], natural_keys[h]
+        for half in range(2):
+            totals = values[half, starts[h] : starts[h + 1]]
+            totals[:] = 0.0
+            counts[:] = 0
+            give_up = declare = shared = 0.0
+            num = 0
+            for place in range(half, found, 2):
+                p = chosen[place]
+                counts[status[p]] += 1
+                if status[p] == NORMAL:
+                    meeting.opponents[num] = strengths[p]
+                    num += 1
+                if status[p] == NATURAL or is_pool:
+                    pair[1] = strengths[p]
+                    pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
+                    give_up += _price_of(
+                        SURRENDER, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                        pool_units,
+                    )  # fmt: skip
+                    if naturals[h] >= 0:
+                        declare += _price_of(
+                            NATURAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                            pool_units,
+                        )  # fmt: skip
+                    # Outside a pool a natural collects the same whatever is shown.
+                    for m in range(mine.shape[0] if is_pool else 1):
+                        pair[0] = mine[m]
+                        price = _price_of(
+                            NORMAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                            pool_units,
+                        )  # fmt: skip
+                        if is_pool:
+                            totals[m] += price
+                        else:
+                            shared += price
+            if not is_pool:
+                # Hands that surrender, or foul, are each all alike.
+                for other in range(3):
+                    if counts[other] == 0:
+                        continue
+                    pair_status[1], pair_naturals[1] = other, -1
+                    give_up += counts[other] * _price_of(
+                        SURRENDER, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                        pool_units,
+                    )  # fmt: skip
+                    if naturals[h] >= 0:
+                        declare += counts[other] * _price_of(
+                            NATURAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                            pool_units,
+                        )  # fmt: skip
+                    if other != NORMAL:
+                        for m in range(mine.shape[0]):
+                            pair[0] = mine[m]
+                            totals[m] += counts[other] * _price_of(
+                                NORMAL, pair, pair_status, pair_naturals, pair_keys, bank[h],
+                                rules, pool_units,
+                            )  # fmt: skip
+                _meet_ordinary(mine, num, bank[h], rules, gains, kept, meeting, totals)
+            met = (found + 1 - half) // 2
+            scale = 1.0 / max(met, 1)
+            for m in range(mine.shape[0]):
+                totals[m] = (totals[m] + shared) * scale
+            surrender_values[half, h] = give_up * scale
+            declare_values[half, h] = declare * scale
+            num_opponents[half, h] = met
+
+
+@njit(cache=True)
+def _price_of(my_status, strengths, status, naturals, keys, bank, rules, pool_units):
+    """Units to the first of two seats that shows, surrenders or declares; (2, 3), (2,) arrays."""
+    status[0] = my_status
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(strengths, status, pool_units)
+        return pool_units[0] / POOL_SCALE
+    parts = _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)
+    return np.float64(parts[PART_TOTAL])
 
 
 # ---------------------------------------------------------------- what a learner sees

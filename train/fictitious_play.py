@@ -1,0 +1,225 @@
+"""Fictitious play over whole hands: a population that nobody can exploit by much.
+
+The population starts as `balanced` plays it. Each round a share of its hands is replayed as the
+exact best response to all of it, card removal included; shares fall like 1 / round, so that the
+population is the average of all rounds, until a floor keeps it moving. What a round's best
+responses gain over the hands they replace is an unbiased view of how exploitable it still is.
+
+    python -m train.fictitious_play --rules four_two
+"""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from cpoker_env.agents.checkpoint import write_bytes
+from cpoker_env.agents.population import (
+    IntArray,
+    Plays,
+    Population,
+    draw_hands,
+    gather,
+    resolve,
+    respond,
+    sides_of,
+)
+from cpoker_env.train.exploitability import Gains, gains_of, interval
+from rich.console import Console
+from rich.progress import Progress
+from safetensors import SafetensorError, safe_open
+
+from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.policy import DecisionBatch, decisions_for, make_policy
+from cpoker_env.rules import Rules
+
+CHUNK = 512
+"""Hands that one thread answers at a time."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Play a population towards equilibrium and store it."""
+
+    rules: str = "mandarin"
+    """Preset of house rules."""
+    hands: int = 300_000
+    """Hands of the population."""
+    rounds: int = 24
+    """Rounds of best responses."""
+    least_share: float = 0.06
+    """Share of the hands replayed in late rounds."""
+    seed: int = 1
+    """Names the hands and what is replayed when."""
+    out: Path | None = None
+    """Folder for the result and logs; default runs/RULES-equilibrium."""
+    resume: bool = False
+    """Go on from the last finished round in the folder."""
+    threads: int = 2
+    """Threads that answer hands."""
+
+    @property
+    def folder(self) -> Path:
+        """Where everything goes."""
+        return self.out if self.out is not None else Path("runs") / f"{self.rules}-equilibrium"
+
+
+@dataclass
+class State:
+    """A run between two rounds."""
+
+    hands: IntArray
+    population: Population
+    round: int = 0
+    seconds: float = 0.0
+
+
+def start_state(config: Config, rules: Rules) -> State:
+    """The population as `balanced` plays it."""
+    hands = draw_hands(config.seed, config.hands)
+    sides = sides_of(rules, len(hands))
+    policy = make_policy("balanced", rules)
+    rng = np.random.default_rng(config.seed)
+    actions = [
+        policy.act(batch, rng)
+        for at in range(0, len(hands), 8192)
+        for batch in [_decisions(hands[at : at + 8192], sides[at : at + 8192], rules)]
+    ]
+    rows = np.concatenate([action.rows for action in actions])
+    declarations = np.concatenate([action.declarations for action in actions])
+    return State(hands, gather(hands, resolve(hands, rows, declarations, rules), sides))
+
+
+def _decisions(hands: IntArray, sides: IntArray, rules: Rules) -> DecisionBatch:
+    """Decisions of hands on their sides of the bank."""
+    bank = rules.banker or 0
+    return decisions_for(hands, rules, seats=np.where(sides == 1, bank, 1 - min(bank, 1)))
+
+
+def play_round(state: State, config: Config, rules: Rules) -> Gains:
+    """Replay a share of the hands; what the best responses gain over what stood there."""
+    started = time.perf_counter()
+    rng = np.random.default_rng([config.seed, state.round])
+    share = max(1 / (state.round + 2), config.least_share)
+    chosen = np.sort(rng.choice(len(state.hands), int(share * len(state.hands)), replace=False))
+    parts = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
+    with ThreadPoolExecutor(config.threads) as pool:
+        answered = list(pool.map(lambda part: _answer(part, state, rules), parts))
+    for part, (plays, _) in zip(parts, answered, strict=True):
+        state.population.plays.put(part, plays)
+    state.round += 1
+    state.seconds += time.perf_counter() - started
+    gains = [gains for _, gains in answered]
+    return Gains(
+        *(
+            np.concatenate([getattr(one, name) for one in gains])
+            for name in ("lower", "upper", "own", "differs", "num_opponents")
+        )
+    )
+
+
+def _answer(part: IntArray, state: State, rules: Rules) -> tuple[Plays, Gains]:
+    """Best responses of some hands to the population, and what they gain."""
+    population = state.population
+    before = Plays(*(array[part] for array in population.plays))
+    found = respond(
+        state.hands[part], population, rules, population.banks[part], extra=before.strengths
+    )
+    return found.mean().best_plays(rules), gains_of(found, before, rules)
+
+
+def save_state(path: Path, state: State, config: Config) -> None:
+    """Write a run's state to one file, whole or not at all."""
+    record = {"round": state.round, "seconds": state.seconds, "config": _identity(config)}
+    blob = safetensors.numpy.save(state.population.plays._asdict(), {"state": json.dumps(record)})
+    write_bytes(path, blob)
+
+
+def load_state(path: Path, config: Config, rules: Rules) -> State:
+    """A run's state as `save_state` wrote it.
+
+    Raises:
+        CheckpointError: Missing, damaged, or of a run with other settings.
+    """
+    try:
+        with safe_open(path, "np") as file:
+            record = json.loads(file.metadata()["state"])
+        plays = Plays(**safetensors.numpy.load(path.read_bytes()))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
+    if record["config"] != _identity(config):
+        raise CheckpointError(
+            f"{path}: the run has {record['config']}, not {_identity(config)}: "
+            "resume with the same settings"
+        )
+    hands = draw_hands(config.seed, config.hands)
+    population = gather(hands, plays, sides_of(rules, len(hands)))
+    return State(hands, population, record["round"], record["seconds"])
+
+
+def _identity(config: Config) -> dict[str, Any]:
+    """Settings that decide the result."""
+    loose = ("out", "resume", "threads")
+    return {name: value for name, value in asdict(config).items() if name not in loose}
+
+
+def check_config(config: Config) -> None:
+    """Raise unless every number is in range.
+
+    Raises:
+        ConfigError: Names the field, the limit and the fix.
+    """
+    for name, limit in {"hands": 1000, "rounds": 1, "seed": 0, "threads": 1}.items():
+        if getattr(config, name) < limit:
+            raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
+    if not 0 < config.least_share <= 1:
+        raise ConfigError(f"least_share {config.least_share}: give a share above 0, at most 1")
+
+
+def main(config: Config) -> None:
+    """Play the rounds, save after each, store the result.
+
+    Raises:
+        ConfigError: A setting out of range.
+        CheckpointError: Nothing to resume, or a run already in the folder.
+    """
+    from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
+
+    check_config(config)
+    rules = Rules.preset(config.rules)
+    saved = config.folder / "state.safetensors"
+    if config.resume:
+        state = load_state(saved, config, rules)
+    elif saved.exists():
+        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
+    else:
+        state = start_state(config, rules)
+    console = Console()
+    console.print(f"fictitious play of {config.rules} into {config.folder}")
+    with (
+        Progress(console=Console(stderr=True)) as progress,
+        SummaryWriter(str(config.folder), purge_step=state.round) as writer,
+    ):
+        task = progress.add_task("rounds", total=config.rounds, completed=state.round)
+        while state.round < config.rounds:
+            gains = play_round(state, config, rules)
+            save_state(saved, state, config)
+            lower, upper = interval(gains.lower), interval(gains.upper)
+            writer.add_scalar("eval/exploitability_lower", lower.mean, state.round)
+            writer.add_scalar("eval/exploitability_upper", upper.mean, state.round)
+            writer.add_scalar("eval/share_replayed_otherwise", gains.differs.mean(), state.round)
+            progress.update(task, advance=1)
+            console.print(
+                f"round {state.round}: exploitability {lower} to {upper}, "
+                f"{gains.differs.mean():.1%} of hands replayed otherwise, {state.seconds:.0f} s"
+            )
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Config))
