@@ -1,5 +1,6 @@
 """A hand and its arrangements: rows to cards and back, legality, the frontier, names of rows."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -72,13 +73,16 @@ def parse_arrangement(
     return Arrangement(*(tuple(sorted(row, reverse=True)) for row in rows))
 
 
-def check_hands(hands: IntArray) -> npt.NDArray[np.int8]:
+def check_hands(hands: IntArray | Sequence[Any]) -> npt.NDArray[np.int8]:
     """Hands as (M, 13) int8, each highest first, C order.
 
     Raises:
         CardError: Another shape or dtype, a card out of 0..51, or a card twice in a hand.
     """
-    given = np.asarray(hands)
+    try:
+        given = np.asarray(hands)
+    except ValueError:
+        raise CardError(f"hands of unequal lengths: give (M, {HAND_SIZE})") from None
     if given.ndim != 2 or given.shape[1] != HAND_SIZE:
         raise CardError(f"hands of shape {given.shape}: give (M, {HAND_SIZE})")
     if given.dtype.kind not in "iu":
@@ -158,7 +162,7 @@ class Frontier:
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
 
-def frontier(hands: IntArray, rules: Rules, num_threads: int = 1) -> Frontier:
+def frontier(hands: IntArray, rules: Rules | str, num_threads: int = 1) -> Frontier:
     """Every non-dominated legal arrangement of each hand.
 
     An arrangement is dominated if another of the same hand is at least as strong in all rows; of
@@ -173,6 +177,7 @@ def frontier(hands: IntArray, rules: Rules, num_threads: int = 1) -> Frontier:
         CardError: Not H hands of 13 different cards.
         ConfigError: `num_threads` is no positive int.
     """
+    rules = Rules.of(rules)
     hands8 = check_hands(hands)
     parts = _in_parts(lambda part: _frontier_of(hands8[part], rules), len(hands8), num_threads)
     offsets = np.cumsum([0, *(part_starts[-1] for part_starts, _ in parts)])
@@ -228,7 +233,7 @@ class Best(NamedTuple):
     values: npt.NDArray[np.float64]
 
 
-def best(hands: IntArray, values: RowValues, rules: Rules, num_threads: int = 1) -> Best:
+def best(hands: IntArray, values: RowValues, rules: Rules | str, num_threads: int = 1) -> Best:
     """The legal arrangement of each hand with the highest value, exactly.
 
     Of equal values the one with the strongest back, then middle, then front is taken; of
@@ -244,6 +249,7 @@ def best(hands: IntArray, values: RowValues, rules: Rules, num_threads: int = 1)
         CardError: Not H hands of 13 different cards.
         ConfigError: `num_threads` is no positive int.
     """
+    rules = Rules.of(rules)
     hands8 = check_hands(hands)
     found = Best(
         np.empty((len(hands8), HAND_SIZE), np.int8),
@@ -263,6 +269,13 @@ def best(hands: IntArray, values: RowValues, rules: Rules, num_threads: int = 1)
     return found
 
 
+def _as_array(what: str, values: Any) -> IntArray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ArrangementError(f"{what} of unequal lengths: give an array") from None
+
+
 _T = TypeVar("_T")
 
 
@@ -270,7 +283,8 @@ def _in_parts(work: Callable[[slice], _T], size: int, num_threads: int) -> list[
     """What `work` returns for each of `num_threads` contiguous parts of range(size), in order."""
     if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
         raise ConfigError(f"num_threads {num_threads!r}: give a whole number from 1 on")
-    num_parts = max(1, min(num_threads, size))
+    # More threads than a few a core only wait for each other.
+    num_parts = max(1, min(num_threads, size, 4 * (os.cpu_count() or 1)))
     if num_parts == 1:
         return [work(slice(0, size))]
     bounds = [size * part // num_parts for part in range(num_parts + 1)]
@@ -291,7 +305,7 @@ class Enumeration(NamedTuple):
     is_legal: npt.NDArray[np.bool_]
 
 
-def enumerate(hand: IntArray, rules: Rules) -> Enumeration:
+def enumerate(hand: IntArray, rules: Rules | str) -> Enumeration:
     """All 72,072 arrangements of a hand, legal or not; entry i lies as ``rows_at([i])[0]``.
 
     Args:
@@ -301,7 +315,8 @@ def enumerate(hand: IntArray, rules: Rules) -> Enumeration:
     Raises:
         CardError: Not 13 different cards.
     """
-    ordered = check_hands(np.asarray(hand)[None])
+    rules = Rules.of(rules)
+    ordered = check_hands([hand])
     rows = _all_rows()
     told = evaluate(np.repeat(ordered, len(rows), axis=0), rows, rules)
     shared = rows.view()
@@ -315,7 +330,7 @@ def index_of(rows: IntArray) -> npt.NDArray[np.int64]:
     Raises:
         ArrangementError: Another shape or dtype, or rows that are not 3, 5 and 5 cards.
     """
-    given = np.asarray(rows)
+    given = _as_array("rows", rows)
     if given.ndim != 2 or given.shape[1] != HAND_SIZE or given.dtype.kind not in "iu":
         raise ArrangementError(
             f"rows of shape {given.shape} and dtype {given.dtype}: give (M, {HAND_SIZE}) integers"
@@ -343,7 +358,7 @@ def rows_at(indices: IntArray) -> npt.NDArray[np.int8]:
     Raises:
         ArrangementError: Another shape or dtype, or an index out of 0..72071.
     """
-    given = np.asarray(indices)
+    given = _as_array("indices", indices)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise ArrangementError(
             f"indices of shape {given.shape} and dtype {given.dtype}: give (M,) integers"

@@ -13,6 +13,7 @@ from cpoker_env.learners import (
     RulesLike,
     problem_text,
     read_hands,
+    read_seed,
     seed_of,
 )
 from cpoker_env.scoring import Showdown
@@ -39,7 +40,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
 
     Rows of the wrong size or out of order are a foul. A declaration that is not available shows
     the rows as placed. `info["invalid_action"]` says why; with `strict=True` both raise
-    `ActionError` instead and the deal stays open.
+    `ActionError` instead and the deal stays open (the sequential form has an exception).
 
     The same deals are played with other actions under other names, or with the argument `form`;
     the classes in `cpoker_env.forms` specify what each adds:
@@ -110,9 +111,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         **form_options: Any,
     ) -> None:
         check_render_mode(render_mode, self.metadata)
-        self.learners = Learners(
-            rules, num_players, opponents, 1, strict=strict, form=form, **form_options
-        )
+        self.learners = Learners(rules, num_players, opponents, 1, strict, form, form_options)
         self.rules = self.learners.table.rules
         self.num_players = num_players
         self.render_mode = render_mode
@@ -128,23 +127,19 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         """Deal the next hand.
 
         Raises:
-            ActionError: An unknown option.
+            ActionError: An unknown option, or a seed that is no whole number from 0 on.
             CardError: Hands that are not 13 different cards each, or share cards.
         """
-        super().reset(seed=seed)
-        hands = read_hands(options)
-        before = self.learners.seeds, self.learners.indices
-        if seed is not None or not self._is_seeded:
-            drawn = self.np_random_seed if seed is None else seed
-            self.learners.seeds = np.array([seed_of(drawn)])
+        hands = read_hands(options, self.learners.table)
+        given = None if seed is None else read_seed(seed)
+        super().reset(seed=given)
+        if given is not None or not self._is_seeded:
+            name = drawn_seed(self) if given is None else given
+            self.learners.seeds = np.array([seed_of(name)])
             self.learners.indices = np.zeros(1, np.uint64)
         else:
             self.learners.indices = self.learners.indices + _ONE
-        try:
-            self._deal(hands)
-        except Exception:
-            self.learners.seeds, self.learners.indices = before
-            raise
+        self._deal(hands)
         self._is_seeded = True
         return self._observation(), {"action_mask": self._mask()}
 
@@ -152,8 +147,8 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         """Play the action; when it completes the hand, let the opponents play and settle.
 
         Raises:
-            ActionError: An action out of the space, a step without a deal, or, if `strict`, rows
-                that foul or an action that is masked.
+            ActionError: An action out of the space, a step without a deal, or, if `strict`, an
+                action that is masked or a whole hand that fouls.
         """
         if not self._is_open:
             raise ActionError("step without an open deal: call reset() first")
@@ -220,8 +215,14 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         return info
 
 
+def drawn_seed(env: Any) -> int:
+    """A seed from the operating system, or from a generator that was put in by hand."""
+    seed = env.np_random_seed
+    return int(env.np_random.integers(2**63)) if seed is None or seed < 0 else int(seed)
+
+
 def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> None:
     """Raise ActionError unless an environment can draw itself so."""
     modes = metadata["render_modes"]
-    if render_mode is not None and render_mode not in modes:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in modes):
         raise ActionError(f"render_mode {render_mode!r}: choose None or one of {', '.join(modes)}")

@@ -80,6 +80,13 @@ class Structured:
     def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
         """Start on new deals, all of them or those of the (B,) mask `where`."""
 
+    def state(self) -> Any:
+        """What `restore` takes back: a hand in the middle of several steps."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Go back to what `state` returned."""
+
     def observe(self) -> dict[str, Array]:
         """What this form adds to the observations, by key, (B, ...) each; new arrays."""
         return {}
@@ -187,7 +194,8 @@ class Sequential:
     `mask="legal"` it also leaves out every row after which only fouls can be reached, so that a
     learner that keeps to it never fouls. A card put into a full row lies there all the same and
     the hand is a foul; a declaration that is not available puts the card into the first row with
-    room.
+    room. With `strict=True` both raise instead; rows filled out of order are a foul even then, as
+    the last card has but one row to go to.
 
     ## Observation Space
     Adds
@@ -205,7 +213,7 @@ class Sequential:
     num_steps: ClassVar[int] = HAND_SIZE
 
     def __init__(self, rules: Rules, num_players: int, size: int, mask: str = "capacity") -> None:
-        if mask not in ("capacity", "legal"):
+        if not isinstance(mask, str) or mask not in ("capacity", "legal"):
             raise ConfigError(f"mask {mask!r}: choose 'capacity' or 'legal'")
         self.rules = rules
         self.size = size
@@ -231,6 +239,14 @@ class Sequential:
         self._hands[at] = deals.hands[at, 0]
         self._rows[at] = NOT_PLACED
         self._at[at] = 0
+
+    def state(self) -> Any:
+        """What `restore` takes back: a hand in the middle of several steps."""
+        return self._rows.copy(), self._at.copy()
+
+    def restore(self, state: Any) -> None:
+        """Go back to what `state` returned."""
+        self._rows, self._at = state
 
     def observe(self) -> dict[str, Array]:
         """What this form adds to the observations, by key, (B, ...) each; new arrays."""
@@ -299,13 +315,14 @@ class Sequential:
     ) -> Moves:
         """Carry the actions out for the learners in `active` (B,) bool."""
         declares = active & (read >= 3) & (problems == 0)
-        places = np.flatnonzero(active & ~declares & (self._at < HAND_SIZE))
+        places = np.flatnonzero(active & ~declares)
         with_room = (self._room() > 0).argmax(axis=1)
         rows = np.where(read < 3, read, with_room)
         self._rows[places, self._at[places]] = rows[places]
         self._at[places] += 1
         declarations = np.where(declares, read - 2, SHOW)
-        finished = active & (declares | (self._at == HAND_SIZE))
+        self._at[declares] = HAND_SIZE
+        finished = active & (self._at == HAND_SIZE)
         return Moves(finished, declarations, np.where(declares[:, None], _BACK_FIRST, self._rows))
 
     def _next_cards(self) -> Array:
@@ -401,6 +418,13 @@ class Candidates:
         np.clip(features[:, :, 9], -self._bound, self._bound, out=features[:, :, 9])
         self._features[at], self._rows[at], self._exists[at] = features, rows, exists
 
+    def state(self) -> Any:
+        """What `restore` takes back: nothing, as one step is the whole hand."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Go back to what `state` returned."""
+
     def observe(self) -> dict[str, Array]:
         """What this form adds to the observations, by key, (B, ...) each; new arrays."""
         return {
@@ -462,13 +486,15 @@ FORMS: dict[str, type[Form]] = {
 }
 
 
-def make_form(name: str, rules: Rules, num_players: int, size: int, **options: Any) -> Form:
+def make_form(
+    name: str, rules: Rules, num_players: int, size: int, options: dict[str, Any]
+) -> Form:
     """A form by name for `size` learners.
 
     Raises:
         ConfigError: An unknown form, an option it does not take, or a value out of range.
     """
-    if name not in FORMS:
+    if not isinstance(name, str) or name not in FORMS:
         raise ConfigError(f"form {name!r}: choose one of {', '.join(FORMS)}")
     takes = {"sequential": ("mask",), "candidates": ("num_candidates",)}.get(name, ())
     for option in options:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from cpoker_env.arrangements import IntArray, check_hands, evaluate
+from cpoker_env.arrangements import check_hands, evaluate
 from cpoker_env.cards import Card, parse_hand
 from cpoker_env.errors import ActionError, CardError, PolicyError
 from cpoker_env.forms import FOUL, NO_CANDIDATE, NO_NATURAL, NO_SURRENDER, ROW_FULL, make_form
@@ -64,7 +64,7 @@ class Learners:
         size: B.
         strict: Raise on actions that the mask forbids and on rows that foul.
         form: Name of the form of the actions, see `cpoker_env.forms`.
-        **options: Options of the form.
+        options: Of the form.
 
     Raises:
         CPokerError: An argument out of its range, of the class that fits it.
@@ -76,16 +76,18 @@ class Learners:
         num_players: int,
         opponents: OpponentsLike,
         size: int,
-        strict: bool = False,
-        form: str = "structured",
-        **options: Any,
+        strict: bool,
+        form: str,
+        options: dict[str, Any],
     ) -> None:
-        read = rules if isinstance(rules, Rules) else Rules.preset(rules)
+        if not isinstance(strict, bool):
+            raise ActionError(f"strict {strict!r}: give True or False")
+        read = Rules.of(rules)
         self.table = Table(read, num_players)
         self.opponents = seat_opponents(opponents, read, num_players)
         self.size = size
         self.strict = strict
-        self.form = make_form(form, read, num_players, size, **options)
+        self.form = make_form(form, read, num_players, size, options)
         self.everyone = np.ones(size, np.bool_)
         self.seeds = np.zeros(size, np.uint64)
         self.indices = np.zeros(size, np.uint64)
@@ -132,7 +134,7 @@ class Learners:
             self.deals = new
             self._problems.fill(0)
         else:
-            self.deals.put(where, new)
+            self.deals = self.deals.put(where, new)
             self._problems[where] = 0
         self._seen = None
         self._available[:, 1] = self.deals.can_surrender[:, 0]
@@ -173,21 +175,40 @@ class Learners:
             rng: For opponents that draw.
 
         Raises:
-            ActionError: If strict and an active learner's action is masked or fouls; nothing has
-                changed then.
+            ActionError: If strict and an active learner's action is masked, or is a whole hand
+                that fouls.
+            PolicyError: An opponent answered out of shape or range. Nothing has changed after
+                either, nor when an opponent raises.
         """
-        deals = self._dealt()
         problems = self.form.problems(read, self._available)
         if self.strict:
             self._refuse(read, problems, active)
+        before = self.form.state()
         finished, declarations, rows = self.form.play(read, problems, active)
-        if np.count_nonzero(problems):
-            self._problems |= problems * active
+        told = self._problems | problems * active
         num_finished = np.count_nonzero(finished)
         if num_finished == 0:
+            self._problems = told
             return None
-        told = self._problems.copy()
-        if num_finished < self.size:
+        try:
+            outcome = self._settle(finished, declarations, rows, told, rng)
+        except BaseException:
+            self.form.restore(before)
+            raise
+        self._problems = told
+        return outcome
+
+    def _settle(
+        self,
+        finished: npt.NDArray[np.bool_],
+        declarations: npt.NDArray[Any],
+        rows: npt.NDArray[Any],
+        told: npt.NDArray[np.int8],
+        rng: np.random.Generator,
+    ) -> Outcome:
+        """Let the opponents of finished hands play, and score them."""
+        deals = self._dealt()
+        if not finished.all():
             deals = deals.take(finished)
             declarations, rows, told = declarations[finished], rows[finished], told[finished]
         actions = self.table.act(deals, [None, *self.opponents], rng)
@@ -234,20 +255,23 @@ def seat_opponents(opponents: OpponentsLike, rules: Rules, num_players: int) -> 
     Raises:
         PolicyError: Unknown name, something that is no policy, or not one per other seat.
     """
+    given: list[Any]
     if isinstance(opponents, str) or hasattr(opponents, "act"):
-        given: list[Any] = [opponents] * (num_players - 1)
-    else:
+        given = [opponents] * (num_players - 1)
+    elif isinstance(opponents, list | tuple):
         given = list(opponents)
-        if len(given) != num_players - 1:
-            raise PolicyError(
-                f"{len(given)} opponents for {num_players} players: give one, or {num_players - 1}"
-            )
+    else:
+        raise PolicyError(f"opponents {opponents!r}: give a policy's name, a policy, or a list")
+    if len(given) != num_players - 1:
+        raise PolicyError(
+            f"{len(given)} opponents for {num_players} players: give one, or {num_players - 1}"
+        )
     made: dict[str, Policy] = {}
     seated: list[Policy] = []
     for one in given:
         if isinstance(one, str):
             made[one] = policy = made.get(one) or make_policy(one, rules, num_players)
-        elif hasattr(one, "act"):
+        elif hasattr(one, "act") and not isinstance(one, type):
             policy = one
         else:
             raise PolicyError(f"opponent {one!r}: give a policy's name or an object with act()")
@@ -255,32 +279,51 @@ def seat_opponents(opponents: OpponentsLike, rules: Rules, num_players: int) -> 
     return seated
 
 
+def read_seed(seed: Any) -> int:
+    """A seed as a plain int.
+
+    Raises:
+        ActionError: Not a whole number from 0 on.
+    """
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise ActionError(f"seed {seed!r}: give a whole number, 0 or more")
+    return int(seed)
+
+
 def seed_of(seed: int) -> np.uint64:
     """A seed as the deals take it, modulo 2**64."""
-    return np.uint64(int(seed) & _MASK64)
+    return np.uint64(seed & _MASK64)
 
 
-def read_hands(options: dict[str, Any] | None) -> list[list[Card] | None] | None:
+def read_hands(options: Any, table: Table) -> list[list[Card] | None] | None:
     """The option `hands` of a reset: cards of some seats, as text or 13 ints each, or None.
 
     Raises:
         ActionError: Another option.
-        CardError: Hands that are not 13 different cards each.
+        CardError: Hands that are not 13 different cards each, share cards, or are too many.
     """
     if not options:
         return None
-    unknown = set(options) - {"hands"}
-    if unknown:
-        raise ActionError(f"reset option {sorted(unknown)[0]!r}: the option is 'hands'")
-    given = options.get("hands")
+    if not isinstance(options, dict):
+        raise ActionError(f"reset options {options!r}: give a dict")
+    for name in options:
+        if name != "hands":
+            raise ActionError(f"reset option {name!r}: the option is 'hands'")
+    given = options["hands"]
     if given is None:
         return None
-    if isinstance(given, str):
+    if isinstance(given, str) or not isinstance(given, list | tuple | np.ndarray):
         raise CardError(f"hands {given!r}: give a list of hands, one for each seat")
-    return [None if hand is None else _read_hand(hand) for hand in given]
+    hands = [None if hand is None else _read_hand(hand) for hand in given]
+    table.check_fixed(hands)
+    return hands
 
 
-def _read_hand(hand: str | Sequence[str] | Sequence[Card] | IntArray) -> list[Card]:
-    if isinstance(hand, str) or any(isinstance(card, str) for card in hand):
+def _read_hand(hand: Any) -> list[Card]:
+    if isinstance(hand, str):
+        return parse_hand(hand)
+    if not isinstance(hand, list | tuple | np.ndarray):
+        raise CardError(f"hand {hand!r}: give its cards as text or as 13 ints")
+    if any(isinstance(card, str) for card in hand):
         return parse_hand(hand)  # type: ignore[arg-type]
-    return [int(card) for card in check_hands(np.asarray([hand]))[0]]
+    return [int(card) for card in check_hands([hand])[0]]

@@ -14,6 +14,8 @@ from cpoker_env.rules import Rules
 Money: TypeAlias = int | float | Fraction
 MoneyPolicy: TypeAlias = Literal["uncapped", "cap_prorata"]
 POLICIES: tuple[MoneyPolicy, ...] = ("uncapped", "cap_prorata")
+MAX_MONEY = 10**15
+"""Largest stack, buy-in or price of a unit, well within what floats tell apart."""
 BUY_IN_UNITS = 20
 """The usual buy-in, in units. Source: the Czech text."""
 

@@ -77,7 +77,7 @@ def decisions_for(
     hands: IntArray,
     rules: Rules,
     num_players: int = 2,
-    seats: Sequence[int] | None = None,
+    seats: Sequence[int] | IntArray | None = None,
     seed: int = 0,
 ) -> DecisionBatch:
     """Decisions for bare hands, as when asking a policy how to set them.
@@ -93,16 +93,23 @@ def decisions_for(
         CardError: Not B hands of 13 different cards.
         PolicyError: Not 2-4 players.
     """
-    if not 2 <= num_players <= 4:
-        raise PolicyError(f"num_players {num_players}: a table has 2 to 4")
+    if isinstance(num_players, bool) or num_players not in (2, 3, 4):
+        raise PolicyError(f"num_players {num_players!r}: a table has 2 to 4")
+    rules = Rules.of(rules)
     checked = check_hands(hands)
     _, best = natural_bits(checked, rules)
     size = len(checked)
+    deciding = np.zeros(size, np.int8) if seats is None else np.asarray(seats)
+    is_whole = deciding.shape == (size,) and deciding.dtype.kind in "iu"
+    if not is_whole or not is_within(deciding, num_players - 1):
+        raise PolicyError(f"seats {seats!r}: give {size} whole numbers 0..{num_players - 1}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise PolicyError(f"seed {seed!r}: give a whole number 0..2**64 - 1")
     return DecisionBatch(
         checked,
         rules,
         num_players,
-        np.zeros(size, np.int8) if seats is None else np.asarray(seats, np.int8),
+        deciding.astype(np.int8),
         best,
         np.full(size, rules.surrender_allowed),
         np.full(size, seed, np.uint64),
@@ -137,6 +144,8 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
 
 def is_within(values: IntArray, high: int) -> bool:
     """Whether integers are all in 0..high."""
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     return bool(kernels.is_within(values.ravel(), high))
 
 
@@ -196,7 +205,7 @@ def make_policy(
         factory = getattr(importlib.import_module(module), attribute)
     if colon:
         options["argument"] = argument
-    read = rules if isinstance(rules, Rules) else Rules.preset(rules)
+    read = Rules.of(rules)
     try:
         return factory(rules=read, num_players=num_players, **options)
     except TypeError as error:

@@ -54,7 +54,7 @@ class TopArrangements(NamedTuple):
     counts: npt.NDArray[np.int32]
 
 
-def row_values(rules: Rules, num_players: int = 2) -> dict[int, RowValues]:
+def row_values(rules: Rules | str, num_players: int = 2) -> dict[int, RowValues]:
     """Value functions by side: 0 without a bank, with one 1 for the bank and -1 against it.
 
     They are exact for independent rows, except where points decide the overall point
@@ -62,7 +62,11 @@ def row_values(rules: Rules, num_players: int = 2) -> dict[int, RowValues]:
 
     Args:
         rules: The house rules; read once, the tables are kept.
-        num_players: Seats at the table; only the pool depends on it.
+        num_players: Seats at the table, 2-4; only the pool depends on it.
+
+    Raises:
+        RulesError: Unknown preset.
+        ConfigError: Not 2-4 players.
     """
     return {side: tables.closed for side, tables in _tables_for(rules, num_players).items()}
 
@@ -92,7 +96,7 @@ def arrangement_values(
 
 
 def top_arrangements(
-    hands: IntArray, rules: Rules, num_players: int, bank: IntArray, k: int
+    hands: IntArray, rules: Rules | str, num_players: int, bank: IntArray, k: int
 ) -> TopArrangements:
     """The k most valuable non-dominated arrangements of each hand.
 
@@ -108,12 +112,14 @@ def top_arrangements(
     Raises:
         CardError: Not H hands of 13 different cards.
         ArrangementError: Sides of the bank that the rules do not have.
-        ConfigError: `k` is no positive int.
+        ConfigError: `k` or `num_players` out of range.
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ConfigError(f"k {k!r}: give a whole number from 1 on")
+    is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if not is_whole or not 1 <= k <= kernels.MAX_FRONTIER:
+        raise ConfigError(f"k {k!r}: give a whole number 1..{kernels.MAX_FRONTIER}")
+    rules = Rules.of(rules)
     options = frontier(hands, rules)
-    sides = np.asarray(bank)
+    sides = np.asarray(bank, np.float64)
     allowed = list(_tables_for(rules, num_players))
     if sides.shape != (len(options),) or not np.isin(sides, allowed).all():
         raise ArrangementError(
@@ -149,9 +155,12 @@ def best_of(options: Frontier, values: npt.NDArray[np.floating]) -> npt.NDArray[
     return is_best[first]
 
 
-def _tables_for(rules: Rules, num_players: int) -> dict[int, _Side]:
+def _tables_for(rules: Rules | str, num_players: int) -> dict[int, _Side]:
     # Elsewhere every pairing stands alone, so one set of tables serves any number of seats.
-    return _build(rules, num_players if rules.topology == "pool" else 2)
+    if isinstance(num_players, bool) or num_players not in (2, 3, 4):
+        raise ConfigError(f"num_players {num_players!r}: a table has 2 to 4")
+    rules = Rules.of(rules)
+    return _build(rules, int(num_players) if rules.topology == "pool" else 2)
 
 
 @lru_cache(maxsize=64)

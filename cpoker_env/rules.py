@@ -242,6 +242,17 @@ class Rules:
         return cls.from_dict({**base, **overrides})
 
     @classmethod
+    def of(cls, rules: "Rules | str") -> "Rules":
+        """The rules themselves, or those of a preset's name.
+
+        Raises:
+            RulesError: Neither.
+        """
+        if isinstance(rules, Rules):
+            return rules
+        return cls.preset(rules)
+
+    @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> "Rules":
         """Rules of a mapping of options, as `to_dict` writes; `preset` may name the base.
 

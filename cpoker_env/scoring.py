@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cpoker_env import kernels
 from cpoker_env.arrangements import (
+    ROW_SIZES,
     Arrangement,
     IntArray,
     arrangement_of,
@@ -209,8 +210,9 @@ def check_num_seats(num_seats: int, rules: Rules) -> None:
     Raises:
         ShowdownError: Not 2..4, or a bank's seat that is not taken.
     """
-    if not 2 <= num_seats <= 4:
-        raise ShowdownError(f"{num_seats} seats: a table has 2 to 4")
+    is_whole = isinstance(num_seats, int | np.integer) and not isinstance(num_seats, bool)
+    if not is_whole or not 2 <= num_seats <= 4:
+        raise ShowdownError(f"{num_seats!r} seats: a table has 2 to 4")
     if rules.banker is not None and rules.banker >= num_seats:
         raise ShowdownError(
             f"banker {rules.banker} with {num_seats} seats: name a seat 0..{num_seats - 1}"
@@ -441,9 +443,13 @@ class _Account:
             terms.append(f"{sign * parts[kernels.PART_SCOOP]:+d} as a scoop")
         if parts[kernels.PART_OVERALL]:
             terms.append(f"{sign * parts[kernels.PART_OVERALL]:+d} for the majority")
-        rows = " / ".join(self.row(loser, row) for row in range(3))
         head = f"{SEAT_NAMES[loser]} fouls and pays {SEAT_NAMES[winner]}"
-        return f"{head}: {_join(terms)}", (f"rows out of order: {rows}",)
+        sizes = tuple(map(len, self.arrangements[loser]))
+        if sizes != ROW_SIZES:
+            why = f"rows of {sizes[0]}, {sizes[1]} and {sizes[2]} cards: they take 3, 5 and 5"
+        else:
+            why = f"rows out of order: {' / '.join(self.row(loser, row) for row in range(3))}"
+        return f"{head}: {_join(terms)}", (why,)
 
     def _price(self, kind: str, a: int, b: int, winner: int, loser: int, price: int) -> str:
         first, second = SEAT_NAMES[winner], SEAT_NAMES[loser]

@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 
 from cpoker_env.env import ChinesePokerEnv
-from cpoker_env.errors import ShowdownError
-from cpoker_env.money import BUY_IN_UNITS, POLICIES, MoneyPolicy, may_surrender, settle_stacks
+from cpoker_env.errors import ActionError, ShowdownError
+from cpoker_env.money import (
+    BUY_IN_UNITS,
+    MAX_MONEY,
+    POLICIES,
+    MoneyPolicy,
+    may_surrender,
+    settle_stacks,
+)
 from cpoker_env.scoring import SEAT_NAMES, Showdown, Units
 from cpoker_env.spaces import MAX_STACK
 from cpoker_env.table import Table
@@ -70,9 +77,10 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         **kwargs: Any,
     ) -> None:
         for name, value in (("buy_in", buy_in), ("unit", unit), ("max_deals", max_deals)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ShowdownError(f"{name} {value!r}: give a whole number, 1 or more")
-        if money_policy not in POLICIES:
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            if not is_whole or not 1 <= value <= MAX_MONEY:
+                raise ShowdownError(f"{name} {value!r}: give a whole number 1..{MAX_MONEY}")
+        if not isinstance(money_policy, str) or money_policy not in POLICIES:
             raise ShowdownError(
                 f"money_policy {money_policy!r}: choose one of {', '.join(POLICIES)}"
             )
@@ -96,22 +104,17 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
             CardError: Hands that are not 13 different cards each, or share cards.
             ShowdownError: Stacks that are not one positive amount a seat.
         """
+        if not isinstance(options, dict | None):
+            raise ActionError(f"reset options {options!r}: give a dict")
         options = dict(options or {})
-        stacks = options.pop("stacks", None)
-        if stacks is None:
-            stacks = [self.buy_in * self.unit] * self.num_players
-        if len(stacks) != self.num_players or any(stack <= 0 for stack in stacks):
-            raise ShowdownError(
-                f"stacks {stacks!r}: give {self.num_players} amounts above 0, the learner's first"
-            )
-        before = self.stacks
+        stacks = self._read_stacks(options.pop("stacks", None))
+        before = self.stacks, self.rules, self.learners.table
         self._move_bank(0)
-        self.stacks = list(stacks)
+        self.stacks = stacks
         try:
             _, info = super().reset(seed=seed, options=options)
         except Exception:
-            self.stacks = before
-            self._move_bank(self.deals_played)
+            self.stacks, self.rules, self.learners.table = before
             raise
         self.deals_played = 0
         self._last_showdown = None
@@ -165,6 +168,18 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
 
             told += f"\n\n{hand_text(self.learners.deals.hands[0, 0].tolist())}"
         return told
+
+    def _read_stacks(self, given: Any) -> list[Units]:
+        if given is None:
+            return [self.buy_in * self.unit] * self.num_players
+        problem = f"stacks {given!r}: give {self.num_players} amounts above 0, the learner's first"
+        if not isinstance(given, list | tuple | np.ndarray) or len(given) != self.num_players:
+            raise ShowdownError(problem)
+        plain = [stack.item() if isinstance(stack, np.generic) else stack for stack in given]
+        stacks = settle_stacks([0] * self.num_players, plain)
+        if not all(0 < stack <= MAX_MONEY for stack in stacks):
+            raise ShowdownError(f"{problem}, at most {MAX_MONEY:,} each")
+        return stacks
 
     def _move_bank(self, deals_played: int) -> None:
         """Seat the bank for a deal; rules without one stay as they are."""

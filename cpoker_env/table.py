@@ -48,11 +48,12 @@ class Deals:
         """Copies of some of the deals."""
         return Deals(*(getattr(self, part.name)[where] for part in fields(self)))
 
-    def put(self, where: npt.NDArray[np.bool_], new: "Deals") -> None:
-        """Replace some of the deals in place, seeds and indices by new arrays."""
-        self.seeds, self.indices = self.seeds.copy(), self.indices.copy()
+    def put(self, where: npt.NDArray[np.bool_], new: "Deals") -> "Deals":
+        """The deals with some replaced; these here stay as they are."""
+        whole = Deals(*(getattr(self, part.name).copy() for part in fields(self)))
         for part in fields(self):
-            getattr(self, part.name)[where] = getattr(new, part.name)
+            getattr(whole, part.name)[where] = getattr(new, part.name)
+        return whole
 
 
 class Table:
@@ -82,7 +83,24 @@ class Table:
         best = np.empty((size, seats), np.int8)
         tables = tables_for(self.rules).naturals
         kernels.deal_tables_into(keys, indices, tables, self.rules.packed, hands, bits, best)
-        return Deals(hands, bits, best, keys, indices, self._may_surrender(size))
+        return Deals(hands, bits, best, keys, indices.copy(), self._may_surrender(size))
+
+    def check_fixed(self, fixed: Sequence[Sequence[Card] | None]) -> npt.NDArray[np.bool_]:
+        """(52,) bool, the cards of fixed hands, which may be those of one deal.
+
+        Raises:
+            CardError: More hands than seats, or a card in two of them.
+        """
+        if len(fixed) > self.num_players:
+            raise CardError(f"{len(fixed)} hands for {self.num_players} seats: give at most those")
+        times = np.zeros(NUM_CARDS, np.int8)
+        for hand in fixed:
+            if hand is not None:
+                times[list(hand)] += 1
+        if (times > 1).any():
+            twice = format_card(int(times.argmax()))
+            raise CardError(f"card {twice!r} in two hands: each of the 52 cards exists once")
+        return times > 0
 
     def deal_around(
         self,
@@ -99,21 +117,13 @@ class Table:
         Raises:
             CardError: More hands than seats, or a card in two of them.
         """
-        if len(fixed) > self.num_players:
-            raise CardError(f"{len(fixed)} hands for {self.num_players} seats: give at most those")
-        taken = np.zeros(NUM_CARDS, np.int8)
-        for hand in fixed:
-            if hand is not None:
-                taken[list(hand)] += 1
-        if (taken > 1).any():
-            twice = format_card(int(taken.argmax()))
-            raise CardError(f"card {twice!r} in two hands: each of the 52 cards exists once")
+        taken = self.check_fixed(fixed)
         size = len(indices)
         keys = _keys(seeds, size)
         quarters = np.empty((size, 4, HAND_SIZE), np.int8)
         kernels.deal_into(keys, indices, quarters)
         decks = quarters.reshape(size, NUM_CARDS)
-        rest = decks[taken[decks] == 0].reshape(size, -1)
+        rest = decks[~taken[decks]].reshape(size, -1)
         hands = np.empty((size, self.num_players, HAND_SIZE), np.int8)
         dealt = 0
         for seat in range(self.num_players):
@@ -145,17 +155,20 @@ class Table:
         return allowed
 
     def decisions(self, deals: Deals, seats: Sequence[int]) -> DecisionBatch:
-        """What some seats of every deal have to decide, the seats of a deal side by side."""
+        """What some seats of every deal have to decide, the seats of a deal side by side.
+
+        The arrays are copies: a policy may do with them what it likes.
+        """
         at, count = _places(seats), len(seats)
         return DecisionBatch(
-            np.ascontiguousarray(deals.hands[:, at]).reshape(-1, HAND_SIZE),
+            deals.hands[:, at].copy().reshape(-1, HAND_SIZE),
             self.rules,
             self.num_players,
             np.array(list(seats) * len(deals), np.int8),
-            deals.naturals[:, at].reshape(-1),
-            deals.can_surrender[:, at].reshape(-1),
-            deals.seeds if count == 1 else np.repeat(deals.seeds, count),
-            deals.indices if count == 1 else np.repeat(deals.indices, count),
+            deals.naturals[:, at].flatten(),
+            deals.can_surrender[:, at].flatten(),
+            deals.seeds.repeat(count),
+            deals.indices.repeat(count),
         )
 
     def act(

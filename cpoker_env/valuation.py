@@ -18,6 +18,10 @@ CHANCE_STEPS = 1 << 16
 _MARGIN = 1e-9
 """Far above rounding, far below anything that matters."""
 
+_MOST_UNITS = 1e12
+
+_COLUMNS = ("values", "wins", "losses", "prizes", "prices")
+
 FloatTables = Sequence[npt.NDArray[np.floating[Any]]]
 
 
@@ -54,6 +58,10 @@ class RowValues:
     """The tables as the kernels read them."""
 
     def __post_init__(self) -> None:
+        for name in _COLUMNS:
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, tuple(map(_frozen, _tables(name, given))))
         object.__setattr__(self, "packed", self._pack())
 
     @property
@@ -70,7 +78,10 @@ class RowValues:
         Raises:
             ArrangementError: Another shape or dtype, or a strength out of range.
         """
-        given = np.asarray(strengths)
+        try:
+            given = np.asarray(strengths)
+        except ValueError:
+            given = np.empty(0)
         if given.ndim != 2 or given.shape[1] != 3 or given.dtype.kind not in "iu":
             raise ArrangementError(
                 f"strengths of shape {given.shape} and dtype {given.dtype}: give (M, 3) integers"
@@ -85,12 +96,10 @@ class RowValues:
         return found
 
     def _pack(self) -> kernels.Worth:
-        columns = [
-            _tables(name, getattr(self, name))
-            for name in ("values", "wins", "losses", "prizes", "prices")
-        ]
-        if not np.isfinite(self.majority):
-            raise ConfigError(f"majority {self.majority}: give a finite number of units")
+        columns = [_tables(name, getattr(self, name)) for name in _COLUMNS]
+        is_number = isinstance(self.majority, int | float | np.floating | np.integer)
+        if not is_number or not abs(self.majority) <= _MOST_UNITS:
+            raise ConfigError(f"majority {self.majority!r}: give units, at most {_MOST_UNITS:g}")
         rows = [np.stack([column[row] for column in columns], axis=1) for row in range(3)]
         for name, table in zip(("front", "middle", "back"), rows, strict=True):
             win, lose = table[:, 1], table[:, 2]
@@ -105,13 +114,13 @@ class RowValues:
         least = rows[0].min(axis=0) + rows[1].min(axis=0) + rows[2].min(axis=0)
         has_joint = self.majority != 0 or any(table[:, 1:].any() for table in rows)
         limit = max(most[3], 0.0) + max(-least[4], 0.0) + abs(self.majority)
-        front, middle, back = rows
+        front, middle, back = map(_frozen, rows)
         return kernels.Worth(
             front,
             middle,
             back,
-            np.maximum.accumulate(rows[0][:, 0]),
-            np.maximum.accumulate(rows[1][:, 0]),
+            _frozen(np.maximum.accumulate(front[:, 0])),
+            _frozen(np.maximum.accumulate(middle[:, 0])),
             float(self.majority),
             float(limit) if has_joint else 0.0,
             has_joint,
@@ -123,13 +132,27 @@ def _tables(name: str, tables: FloatTables | None) -> list[npt.NDArray[np.float6
     """Three float64 tables of the right sizes."""
     if tables is None:
         return [np.zeros(size) for size in TABLE_SIZES]
-    found = [np.asarray(table, np.float64) for table in tables]
+    try:
+        given = [np.asarray(table) for table in tables]
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}: give three tables of floats by strength") from None
+    if len(given) != 3 or any(table.dtype.kind not in "fiu" for table in given):
+        raise ConfigError(f"{name}: give three tables of floats by strength")
+    found = [table.astype(np.float64) for table in given]
     shapes = [table.shape for table in found]
     if shapes != [(size,) for size in TABLE_SIZES]:
         raise ConfigError(f"{name} of shapes {shapes}: give {[(size,) for size in TABLE_SIZES]}")
-    if not all(np.isfinite(table).all() for table in found):
-        raise ConfigError(f"{name} with a number that is not finite: give finite numbers")
+    if not all((np.abs(table) <= _MOST_UNITS).all() for table in found):
+        raise ConfigError(
+            f"{name} with a number that is not finite, or beyond {_MOST_UNITS:g}: give units"
+        )
     return found
+
+
+def _frozen(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The same array, read-only: value functions are shared and cached."""
+    table.setflags(write=False)
+    return table
 
 
 def _to_steps(chances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """The native vector environment: B tables a step, no Python per deal."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from gymnasium import logger
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cpoker_env.env import check_render_mode
+from cpoker_env.env import check_render_mode, drawn_seed
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.learners import (
     Learners,
@@ -17,6 +17,7 @@ from cpoker_env.learners import (
     Outcome,
     RulesLike,
     read_hands,
+    read_seed,
     seed_of,
 )
 from cpoker_env.scoring import Showdown
@@ -35,7 +36,9 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
 
     ## Seeding
     `reset(seed=s)` deals number 0 of the seeds s .. s + B - 1, `reset(seed=[...])` of the given
-    ones (None leaves an environment with its next deal); `reset()` deals everyone the next.
+    ones (None leaves an environment with its next deal); `reset()` deals everyone the next. Deals
+    do not depend on each other or on B; opponents that draw from `rng` share one generator, seeded
+    by s or the first seed of the list.
 
     ## Autoreset
     `autoreset_mode` as in Gymnasium, declared in `metadata`:
@@ -98,7 +101,7 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
             raise ConfigError(f"autoreset_mode {autoreset_mode!r}: choose one of {modes}") from None
         check_render_mode(render_mode, self.metadata)
         self.learners = Learners(
-            rules, num_players, opponents, num_envs, strict=strict, form=form, **form_options
+            rules, num_players, opponents, num_envs, strict, form, form_options
         )
         self.num_envs = num_envs
         self.num_players = num_players
@@ -113,6 +116,7 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
         self._is_open = np.zeros(num_envs, np.bool_)
         self._is_seeded = False
         self._outcome: Outcome | None = None
+        self._ended = np.zeros(num_envs, np.bool_)
 
     def reset(
         self,
@@ -131,20 +135,21 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
             ActionError: An unknown option, a mask or seeds of another shape.
             CardError: Hands that are not 13 different cards each, or share cards.
         """
+        if not isinstance(options, dict | None):
+            raise ActionError(f"reset options {options!r}: give a dict")
         rest = dict(options or {})
         where = self._read_mask(rest.pop("reset_mask", None))
-        hands = read_hands(rest)
-        before = self.learners.seeds, self.learners.indices
-        self._name_deals(seed, self._everyone if where is None else where)
-        try:
-            self.learners.deal(where, hands)
-        except Exception:
-            self.learners.seeds, self.learners.indices = before
-            raise
+        hands = read_hands(rest, self.learners.table)
+        whom = self._everyone if where is None else where
+        self._name_deals(self._read_seeds(seed), whom)
+        self.learners.deal(where, hands)
         self._is_seeded = True
-        self._is_open[slice(None) if where is None else where] = True
+        self._is_open = self._is_open | whom
+        if self._outcome is not None:
+            ended = self._outcome.where & ~whom
+            self._ended = self._ended & ended
         info: dict[str, Any] = {}
-        _add(info, "action_mask", self._masks(), self._everyone if where is None else where)
+        _add(info, "action_mask", self._masks(), whom)
         return self.learners.observe(), info
 
     def step(
@@ -168,19 +173,20 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
         if mode == AutoresetMode.NEXT_STEP and not active.all():
             self._deal_next(~active)
             self._is_open = self._everyone.copy()
+        self._outcome, self._ended = outcome, terminated
         if outcome is not None:
-            self._outcome = outcome
+            self._ended = outcome.where
             terminated = outcome.where
             rewards[terminated] = outcome.settled.units[:, 0]
             told = self._told(outcome)
             if mode == AutoresetMode.SAME_STEP:
                 _add(told, "action_mask", self._masks(), terminated)
                 _add(info, "final_info", told, terminated)
-                _add(info, "final_obs", self._final_observations(outcome), terminated)
+                _add(info, "final_obs", self._final_observations(terminated), terminated)
                 self._deal_next(terminated)
             else:
                 info.update(told)
-                self._is_open = active & ~terminated
+                self._is_open = self._is_open & ~terminated
         _add(info, "action_mask", self._masks(), self._everyone)
         truncated = np.zeros(self.num_envs, np.bool_)
         return learners.observe(), rewards, terminated.copy(), truncated, info
@@ -196,9 +202,10 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
             ActionError: None of it ended there.
         """
         told = self._outcome
-        if not 0 <= index < self.num_envs:
-            raise ActionError(f"environment {index}: there are 0..{self.num_envs - 1}")
-        if told is None or not told.where[index]:
+        is_whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not is_whole or not 0 <= index < self.num_envs:
+            raise ActionError(f"environment {index!r}: there are 0..{self.num_envs - 1}")
+        if told is None or not self._ended[index]:
             raise ActionError(f"environment {index} ended no deal in the last step: step first")
         place = int(np.count_nonzero(told.where[:index]))
         return self.learners.table.showdown(told.deals, told.actions, told.settled, place)
@@ -212,11 +219,9 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
             raise ActionError("render without deals: call reset() first")
         from cpoker_env.render import hand_text, showdown_text
 
-        told, hands = self._outcome, self.learners.deals.hands
+        hands = self.learners.deals.hands
         return tuple(
-            showdown_text(self.showdown(i))
-            if told is not None and told.where[i]
-            else hand_text(hands[i, 0].tolist())
+            showdown_text(self.showdown(i)) if self._ended[i] else hand_text(hands[i, 0].tolist())
             for i in range(self.num_envs)
         )
 
@@ -226,42 +231,54 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
     def _read_mask(self, given: Any) -> BoolArray | None:
         if given is None:
             return None
-        where = np.asarray(given)
+        try:
+            where = np.asarray(given)
+        except ValueError:
+            where = np.empty(0)
         if where.shape != (self.num_envs,) or where.dtype != np.bool_ or not where.any():
             raise ActionError(f"reset_mask {given!r}: give ({self.num_envs},) bool, one at least")
         if not self._is_seeded and not where.all():
             raise ActionError("reset_mask before the first reset(): deal to everyone first")
         return where.copy()
 
-    def _name_deals(self, seed: int | Sequence[int | None] | None, where: BoolArray) -> None:
+    def _read_seeds(self, seed: Any) -> int | list[int | None] | None:
+        """A seed, one for each environment, or None.
+
+        Raises:
+            ActionError: Not whole numbers from 0 on, or not as many as there are environments.
+        """
+        if seed is None:
+            return None
+        if not isinstance(seed, list | tuple) and not (
+            isinstance(seed, np.ndarray) and seed.ndim == 1
+        ):
+            return read_seed(seed)
+        if len(seed) != self.num_envs:
+            raise ActionError(f"{len(seed)} seeds for {self.num_envs} environments: give as many")
+        return [None if one is None else read_seed(one) for one in seed]
+
+    def _name_deals(self, seed: int | list[int | None] | None, where: BoolArray) -> None:
         """Set the seeds and indices of the next deals of `where`."""
-        count = np.arange(self.num_envs, dtype=np.uint64)
-        known = np.full(self.num_envs, seed is not None)
-        if seed is None or isinstance(seed, int | np.integer):
-            if seed is not None:
-                super().reset(seed=int(seed))
-            seeds = count + seed_of(self._drawn_seed() if seed is None else int(seed))
-        else:
-            if len(seed) != self.num_envs:
-                raise ActionError(
-                    f"{len(seed)} seeds for {self.num_envs} environments: give as many"
-                )
+        places = np.arange(self.num_envs, dtype=np.uint64)
+        known = self._everyone
+        if isinstance(seed, list):
+            given = [one for one in seed if one is not None]
+            if given:
+                super().reset(seed=given[0])
             known = np.array([one is not None for one in seed])
-            drawn = count + seed_of(self._drawn_seed())
-            seeds = np.array(
-                [d if s is None else seed_of(s) for s, d in zip(seed, drawn, strict=True)]
-            )
+            seeds = places + seed_of(drawn_seed(self))
+            seeds[known] = [seed_of(one) for one in given]
+        elif seed is not None:
+            super().reset(seed=seed)
+            seeds = places + seed_of(seed)
+        else:
+            known = ~self._everyone
+            seeds = places + seed_of(drawn_seed(self))
         fresh = where & (known | (not self._is_seeded))
         goes_on = where & ~fresh
         indices = self.learners.indices + goes_on.astype(np.uint64)
         self.learners.seeds = np.where(fresh, seeds, self.learners.seeds)
         self.learners.indices = np.where(fresh, np.uint64(0), indices)
-
-    def _drawn_seed(self) -> int:
-        """A seed from the operating system, the same until the next `reset(seed=...)`."""
-        seed = self.np_random_seed
-        assert seed is not None
-        return int(seed)
 
     def _deal_next(self, where: BoolArray) -> None:
         self.learners.indices = self.learners.indices + where.astype(np.uint64)
@@ -281,65 +298,47 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
         }
         told: dict[str, Any] = {}
         for key, part in parts.items():
-            whole = part
-            if len(part) < self.num_envs:
-                whole = np.zeros((self.num_envs, *part.shape[1:]), part.dtype)
-                whole[outcome.where] = part
+            whole = np.zeros((self.num_envs, *part.shape[1:]), part.dtype)
+            whole[outcome.where] = part
             _add(told, key, whole, outcome.where)
         return told
 
-    def _final_observations(self, outcome: Outcome) -> "FinalObservations":
-        where, deals = outcome.where, outcome.deals
-        added = {key: part[where] for key, part in self.learners.form.observe().items()}
-        return FinalObservations(where, lambda: {**self.learners.observe_deals(deals), **added})
+    def _final_observations(self, where: BoolArray) -> "FinalObservations":
+        return FinalObservations(where, self.learners.observe())
 
 
-class FinalObservations(Sequence[dict[str, Array] | None]):
-    """Last observations of the episodes that ended in a step; built when first looked at.
+class FinalObservations(dict[Any, Array]):
+    """Last observations of the episodes that ended in a step, (B, ...) by key, to be read where
+    they ended.
 
-    Indexed by environment: `final_obs[i]` is that environment's observation, or None where none
-    ended, as in Gymnasium's object arrays; `final_obs[mask]` an object array of those. Indexed by
-    key: `final_obs["cards"]` is (B, ...), 0 where none ended.
+    Indexed by environment too, as Gymnasium's object arrays are: `final_obs[i]` is that
+    environment's observation, or None where none ended; `final_obs[mask]` an object array of them.
     """
 
-    def __init__(self, where: BoolArray, make: Callable[[], dict[str, Array]]) -> None:
-        self._where = where
-        self._make = make
-        self._parts: dict[str, Array] | None = None
-
-    def _observations(self) -> dict[str, Array]:
-        if self._parts is None:
-            self._parts = {}
-            for key, part in self._make().items():
-                self._parts[key] = np.zeros((len(self._where), *part.shape[1:]), part.dtype)
-                self._parts[key][self._where] = part
-        return self._parts
-
-    def __len__(self) -> int:
-        return len(self._where)
+    def __init__(self, where: BoolArray, observations: dict[str, Array]) -> None:
+        super().__init__(observations)
+        self._where = where.copy()
 
     def __getitem__(self, index: Any) -> Any:
-        parts = self._observations()
         if isinstance(index, str):
-            return parts[index]
-        if isinstance(index, int | np.integer):
-            ended = self._where[index]
-            return {key: part[index] for key, part in parts.items()} if ended else None
-        return np.asarray(self)[index]
+            return super().__getitem__(index)
+        places = np.arange(len(self._where))[index]
+        if isinstance(places, np.ndarray):
+            listed = np.empty(len(places), object)
+            for i, place in enumerate(places):
+                listed[i] = self[int(place)]
+            return listed
+        if not self._where[places]:
+            return None
+        return {key: part[places] for key, part in self.items()}
 
-    def __iter__(self) -> Iterator[dict[str, Array] | None]:
-        return (self[i] for i in range(len(self)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        listed = np.empty(len(self), object)
-        for i, one in enumerate(self):
-            listed[i] = one
-        return listed
+    def __reduce__(self) -> Any:
+        return FinalObservations, (self._where, dict(self.items()))
 
 
 def _add(info: dict[str, Any], key: str, value: Any, where: BoolArray) -> None:
     """Put a value and its mask into an info; a dict gets masks inside too."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not isinstance(value, FinalObservations):
         inside: dict[str, Any] = {}
         for name, part in value.items():
             if name.startswith("_"):
