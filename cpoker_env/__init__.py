@@ -14,7 +14,14 @@ from gymnasium.envs.registration import register, registry
 if TYPE_CHECKING:
     from cpoker_env.cards import format_card, format_cards, parse_card, parse_cards, parse_hand
     from cpoker_env.errors import CPokerError
-    from cpoker_env.policy import Actions, DecisionBatch, Policy, make_policy, register_policy
+    from cpoker_env.policy import (
+        Actions,
+        DecisionBatch,
+        Policy,
+        decisions_for,
+        make_policy,
+        register_policy,
+    )
     from cpoker_env.rules import PRESETS, Rules
     from cpoker_env.scoring import Pairing, Showdown, settle_showdown
 
@@ -30,6 +37,7 @@ _HOME = {
     "Actions": "policy",
     "DecisionBatch": "policy",
     "Policy": "policy",
+    "decisions_for": "policy",
     "make_policy": "policy",
     "register_policy": "policy",
     "PRESETS": "rules",
@@ -48,6 +56,7 @@ __all__ = [
     "Policy",
     "Rules",
     "Showdown",
+    "decisions_for",
     "format_card",
     "format_cards",
     "make_policy",

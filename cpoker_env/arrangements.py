@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from math import factorial
 from typing import Any, NamedTuple, TypeVar
 
@@ -105,7 +106,15 @@ def rows_of(arrangement: Arrangement) -> npt.NDArray[np.int8]:
 
 
 def arrangement_of(hand: Sequence[Card], rows: Sequence[int]) -> Arrangement:
-    """Arrangement of a hand, highest first, and the row of each card; sizes are not checked."""
+    """Arrangement of a hand, highest first, and the row of each card; sizes are not checked.
+
+    Raises:
+        ArrangementError: A hand in another order, which rows of this package never refer to.
+    """
+    if any(higher < lower for higher, lower in pairwise(hand)):
+        raise ArrangementError(
+            f"hand {format_cards(hand)} is not highest card first: rows refer to that order"
+        )
     laid: tuple[list[Card], list[Card], list[Card]] = ([], [], [])
     for card, row in zip(hand, rows, strict=True):
         laid[row].append(int(card))

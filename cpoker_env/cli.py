@@ -7,11 +7,9 @@ import importlib
 import os
 import sys
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any
 
-from cpoker_env.errors import CPokerError, RulesError
-from cpoker_env.rules import PRESETS, Rules
+from cpoker_env.errors import CPokerError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("cpoker_env.cli_score", "who owes whom in a showdown, and why"),
@@ -62,24 +60,6 @@ def main(argv: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         return 1
-
-
-def read_rules(name: str) -> Rules:
-    """Rules of a preset's name, or of a JSON file of options.
-
-    Raises:
-        RulesError: Neither, or a file that does not hold valid rules.
-    """
-    if name in PRESETS or not (name.endswith(".json") or os.path.isfile(name)):
-        return Rules.preset(name)
-    try:
-        return Rules.from_json(Path(name).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise RulesError(f"{name}: {error.strerror}; give a preset or a JSON file") from None
-    except RulesError as error:
-        raise RulesError(f"{name}: {error}") from None
-    except (RecursionError, ValueError) as error:
-        raise RulesError(f"{name}: not rules in JSON ({error})") from None
 
 
 def _print_overview() -> None:

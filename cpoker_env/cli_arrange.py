@@ -11,10 +11,9 @@ import tyro
 
 from cpoker_env.arrangements import Arrangement, arrangement_of
 from cpoker_env.cards import HAND_SIZE, Card, format_cards, parse_hand
-from cpoker_env.cli import read_rules
 from cpoker_env.errors import ConfigError, CPokerError, PolicyError
 from cpoker_env.policy import DecisionBatch, check_actions, decisions_for, make_policy
-from cpoker_env.rules import PATTERNS
+from cpoker_env.rules import PATTERNS, read_rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, check_num_seats
 
 CHUNK = 512

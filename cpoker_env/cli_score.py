@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from cpoker_env.cli import read_rules
 from cpoker_env.errors import CPokerError, ShowdownError
 from cpoker_env.money import may_surrender, settle_stacks
 from cpoker_env.render import showdown_text
-from cpoker_env.rules import Rules
+from cpoker_env.rules import Rules, read_rules
 from cpoker_env.scoring import SEAT_NAMES, Showdown, Units, check_num_seats, settle_showdown
 
 MAX_MONEY = 10**15

@@ -79,6 +79,18 @@ class Structured:
 
     def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
         """Start on new deals, all of them or those of the (B,) mask `where`."""
+        self.rules = rules
+
+    def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
+        """Random actions that never foul: arrangements drawn uniformly, no declarations."""
+        hands = np.ascontiguousarray(deals.hands[:, 0])
+        rows = np.empty((self.size, HAND_SIZE), np.int8)
+        tables = tables_for(self.rules)
+        kernels.uniform_into(
+            hands, rng.integers(2**64, size=self.size, dtype=np.uint64), deals.indices,
+            np.zeros(self.size, np.int64), tables.rows, tables.splits, self.rules.packed, rows,
+        )  # fmt: skip
+        return {"declaration": np.zeros(self.size, np.int8), "placement": rows}
 
     def state(self) -> Any:
         """What `restore` takes back: a hand in the middle of several steps."""
@@ -178,6 +190,11 @@ class Flat(Structured):
         read = _integers("action", actions, (self.size, 1 + HAND_SIZE), 2)
         return read[:, 0], read[:, 1:]
 
+    def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
+        """Random actions that never foul: arrangements drawn uniformly, no declarations."""
+        drawn = super().draw(deals, available, rng)
+        return np.concatenate([drawn["declaration"][:, None], drawn["placement"]], axis=1)
+
     def read_one(self, action: Any) -> tuple[Array, Array]:
         """As `read`, of a single action (14,)."""
         return self.read([action])
@@ -239,6 +256,10 @@ class Sequential:
         self._hands[at] = deals.hands[at, 0]
         self._rows[at] = NOT_PLACED
         self._at[at] = 0
+
+    def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
+        """Random actions among those the mask leaves."""
+        return _draw_masked(self.masks(available), rng)
 
     def state(self) -> Any:
         """What `restore` takes back: a hand in the middle of several steps."""
@@ -418,6 +439,10 @@ class Candidates:
         np.clip(features[:, :, 9], -self._bound, self._bound, out=features[:, :, 9])
         self._features[at], self._rows[at], self._exists[at] = features, rows, exists
 
+    def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
+        """Random actions among those the mask leaves."""
+        return _draw_masked(self.masks(available), rng)
+
     def state(self) -> Any:
         """What `restore` takes back: nothing, as one step is the whole hand."""
         return None
@@ -509,6 +534,12 @@ def most_units(rules: Rules, num_players: int) -> float:
     """A bound on the units one row-by-row pairing, or a pool of `num_players`, can move."""
     royalties = sum(rules.royalty_table.values())
     return float((3 + royalties) * 3 + rules.scoop_extra + rules.overall_point + 6 * num_players)
+
+
+def _draw_masked(masks: Array, rng: np.random.Generator) -> Array:
+    """(B,) one place of each line of masks (B, A), uniformly among its ones."""
+    drawn: Array = (rng.random(masks.shape) * masks).argmax(axis=1)
+    return drawn
 
 
 def _declaration_problems(

@@ -135,7 +135,7 @@ def _announce_compiling():
         def on_start(self, event):
             if not self.is_given and event.data["dispatcher"].py_func.__module__ == __name__:
                 self.is_given = True
-                text = "cpoker-env: compiling kernels, once; later starts load them from disk"
+                text = "cpoker-env: compiling kernels not used before; later starts load them"
                 print(text, file=sys.stderr, flush=True)
 
         def on_end(self, event):

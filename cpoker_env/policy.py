@@ -82,8 +82,11 @@ def decisions_for(
 ) -> DecisionBatch:
     """Decisions for bare hands, as when asking a policy how to set them.
 
+    Decisions of the same seed have the same random streams, in every call: name another seed for
+    other draws.
+
     Args:
-        hands: (B, 13) cards in any order.
+        hands: (B, 13) cards in any order; the decisions have each highest first.
         rules: The house rules.
         num_players: Seats at each table, 2-4.
         seats: (B,) the deciding seats; None for seat 0.
@@ -158,7 +161,7 @@ _REGISTRY: dict[str, str | Factory] = {
 }
 
 
-def register_policy(name: str, factory: str | Factory) -> None:
+def register_policy(name: str, factory: str | Factory, overwrite: bool = False) -> None:
     """Make `make_policy(name)` call `factory`, an import string "module:callable" or a callable.
 
     The factory is called as ``factory(rules=..., num_players=..., **options)``; a name used as
@@ -170,8 +173,10 @@ def register_policy(name: str, factory: str | Factory) -> None:
     """
     if not name or any(mark in name for mark in ":,"):
         raise PolicyError(f"policy name {name!r}: use a word without ':' or ','")
-    if _REGISTRY.get(name, factory) != factory:
-        raise PolicyError(f"policy name {name!r} is taken: choose another")
+    if not isinstance(factory, str) and not callable(factory):
+        raise PolicyError(f"policy {name!r}: {factory!r} is no factory(rules=..., num_players=...)")
+    if not overwrite and _REGISTRY.get(name, factory) != factory:
+        raise PolicyError(f"policy name {name!r} is taken: choose another, or overwrite=True")
     _REGISTRY[name] = factory
 
 
@@ -209,4 +214,6 @@ def make_policy(
     try:
         return factory(rules=read, num_players=num_players, **options)
     except TypeError as error:
-        raise PolicyError(f"policy {name!r}: {error}") from None
+        raise PolicyError(
+            f"policy {name!r}: {error}; a factory is called with rules=..., num_players=..."
+        ) from error

@@ -6,9 +6,11 @@ Every option of the game is a field here and nowhere else; the arithmetic behind
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -384,6 +386,27 @@ class Rules:
             cells[F_NATURAL_VALUE + PATTERNS.index(pattern)] = self._values[pattern]
         cells.flags.writeable = False
         return cells
+
+
+def read_rules(name: str) -> Rules:
+    """Rules of a preset's name, or of a JSON file of options, as a command line takes them.
+
+    A file holds `{"preset": "western", "foul": 5}`: the options that differ from those of the
+    preset, mandarin if it names none.
+
+    Raises:
+        RulesError: Neither, or a file that does not hold valid rules.
+    """
+    if name in PRESETS or not (name.endswith(".json") or os.path.isfile(name)):
+        return Rules.preset(name)
+    try:
+        return Rules.from_json(Path(name).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise RulesError(f"{name}: {error.strerror}; give a preset or a JSON file") from None
+    except RulesError as error:
+        raise RulesError(f"{name}: {error}") from None
+    except (RecursionError, ValueError) as error:
+        raise RulesError(f"{name}: not rules in JSON ({error})") from None
 
 
 OPTIONS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Rules))

@@ -27,7 +27,17 @@ FloatTables = Sequence[npt.NDArray[np.floating[Any]]]
 
 @dataclass(frozen=True, eq=False)
 class RowValues:
-    """A value function of the three row strengths.
+    """A value function of the three row strengths, 0 the weakest of each row.
+
+    `cpoker_env.tables` says which strength is what: a middle or back of category c (CATEGORIES)
+    starts at CATEGORY_STARTS[c], a front is a pair from FRONT_PAIR on and trips from FRONT_TRIPS
+    on. To value winning a row at random, for example, against fives that are all equally likely:
+
+        >>> from cpoker_env.valuation import RowValues
+        >>> chances = [np.arange(size) / size for size in (455, 7462, 7462)]
+        >>> values = RowValues([2 * chance - 1 for chance in chances])
+        >>> values.of(np.array([[454, 7000, 7461]])).round(3)
+        array([2.872])
 
     An arrangement of strengths (f, m, b) is worth the sum over its rows of `values`, plus the
     chance to win all three rows times the sum of `prizes`, less the chance to lose all three times
@@ -141,7 +151,9 @@ def _tables(name: str, tables: FloatTables | None) -> list[npt.NDArray[np.float6
     found = [table.astype(np.float64) for table in given]
     shapes = [table.shape for table in found]
     if shapes != [(size,) for size in TABLE_SIZES]:
-        raise ConfigError(f"{name} of shapes {shapes}: give {[(size,) for size in TABLE_SIZES]}")
+        raise ConfigError(
+            f"{name} of shapes {shapes[:3]}: give {[(size,) for size in TABLE_SIZES]}"
+        )
     if not all((np.abs(table) <= _MOST_UNITS).all() for table in found):
         raise ConfigError(
             f"{name} with a number that is not finite, or beyond {_MOST_UNITS:g}: give units"

@@ -195,6 +195,20 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
         """int8 masks (B, ...) shaped like the action space."""
         return self._masks()
 
+    def legal_actions(self, rng: np.random.Generator) -> Any:
+        """Random actions for all tables, as `step` takes them.
+
+        In the structured and flat forms arrangements drawn uniformly among the legal ones, without
+        declarations; in the sequential and candidates forms drawn from the masks.
+
+        Raises:
+            ActionError: No deals yet.
+        """
+        learners = self.learners
+        if learners.deals is None:
+            raise ActionError("legal_actions without deals: call reset() first")
+        return learners.form.draw(learners.deals, learners.available(), rng)
+
     def showdown(self, index: int) -> Showdown:
         """The readable account of the deal of environment `index` that ended in the last step.
 

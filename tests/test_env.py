@@ -250,3 +250,101 @@ def test_import_loads_no_torch_and_registering_twice_is_silent():
         "importlib.reload(cpoker_env); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_fouls_by_size_are_explained_and_drawn():
+    env = gym.make("ChinesePoker-v0", opponents="uniform", render_mode="ansi", rules="western")
+    env.reset(seed=7)
+    *_, info = env.step({"declaration": 0, "placement": [2] * 13})
+    assert "rows of 0, 0 and 13 cards: they take 3, 5 and 5" in info["pairwise"][0].reasons
+    assert "fouls and pays" in env.render()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_placements_can_be_drawn_and_told(seed):
+    env = gym.make("ChinesePokerSession-v0", num_players=3, render_mode="ansi", buy_in=10**6)
+    env.action_space.seed(seed)
+    env.reset(seed=seed)
+    for _ in range(20):
+        *_, info = env.step(env.action_space.sample())
+        assert env.render()
+        assert all(pairing.summary for pairing in info["pairwise"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        5, [1], "hands", {1: 2, "a": 3}, {"hands": 5}, {"hands": [5]}, {"hands": {0: "As"}},
+        {"hands": "As"}, {"hands": [[1, [2, 3]] + [1] * 11]}, {"hands": [None] * 3},
+        {"hands": ["As Kd Qc Jh Ts 9s 8c 7s 6h 5s 4s 3c 2s"] * 2},
+    ],
+)  # fmt: skip
+def test_bad_reset_options_change_nothing(options):
+    for make in (ChinesePokerEnv, ChinesePokerSessionEnv):
+        env = make()
+        env.reset(seed=3)
+        seen, _ = env.reset()
+        with pytest.raises((ActionError, CardError)):
+            env.reset(seed=9, options=options)
+        env.reset(seed=3)
+        again, _ = env.reset()
+        assert (seen["cards"] == again["cards"]).all()
+        fresh = make()
+        with pytest.raises((ActionError, CardError)):
+            fresh.reset(seed=9, options=options)
+        assert not np.array_equal(fresh.reset()[0]["cards"], make().reset(seed=9)[0]["cards"])
+
+
+@pytest.mark.parametrize(
+    "stacks", [5, ["a", "b"], [None, 1], [1j, 1], [10**400, 1], [0, 1], [1], [float("nan"), 1]]
+)
+def test_bad_stacks_change_nothing(stacks):
+    env = ChinesePokerSessionEnv()
+    env.reset(seed=3)
+    before = env.stacks
+    with pytest.raises(ShowdownError):
+        env.reset(options={"stacks": stacks})
+    assert env.stacks == before
+
+
+def test_a_failed_reset_leaves_the_bank_where_it_was():
+    rules = Rules.preset("western", topology="banker", banker=0)
+    env = ChinesePokerSessionEnv(rules=rules, num_players=3, max_deals=1)
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    pairs = [(p.a, p.b) for p in env.showdown.pairwise]
+    with pytest.raises(CardError):
+        env.reset(options={"hands": ["bad"]})
+    assert [(p.a, p.b) for p in env.showdown.pairwise] == pairs == [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_players": "2"}, {"num_players": None}, {"num_players": 2.0}, {"num_players": True},
+        {"opponents": 5}, {"opponents": None}, {"opponents": object()},
+        {"form": []}, {"form": "sequential", "mask": 3}, {"form": "sequential", "size": 3},
+        {"strict": "yes"}, {"render_mode": 3}, {"rules": {"foul": 3}}, {"rules": None},
+    ],
+)  # fmt: skip
+def test_arguments_of_the_wrong_type_are_refused(arguments):
+    with pytest.raises(CPokerError):
+        ChinesePokerEnv(**arguments)
+
+
+def test_a_class_is_no_opponent():
+    class Mine:
+        def act(self, batch, rng):
+            raise AssertionError
+
+    with pytest.raises(PolicyError, match="Mine"):
+        ChinesePokerEnv(opponents=Mine)
+
+
+def test_byte_order_of_actions_does_not_matter():
+    env = ChinesePokerEnv(form="sequential")
+    env.reset(seed=1)
+    seen, *_ = env.step(np.array(1, ">i4"))
+    assert seen["rows"][0] == 1
+    with pytest.raises(ActionError):
+        env.step(np.array(256, ">i4"))

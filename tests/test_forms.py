@@ -144,9 +144,10 @@ def test_sequential_declares_at_the_first_step_only():
     env = ChinesePokerEnv(form="sequential")
     _, info = env.reset(seed=1, options={"hands": [dragon]})
     assert info["action_mask"].tolist() == [1, 1, 1, 1, 1]
-    _, reward, terminated, _, info = env.step(4)
+    seen, reward, terminated, _, info = env.step(4)
     assert terminated
     assert reward == 13
+    assert seen["next_card"].sum() == 0
     assert info["statuses"][0] == "natural"
     env.reset(seed=1, options={"hands": [dragon]})
     seen, _, terminated, _, info = env.step(2)

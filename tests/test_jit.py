@@ -139,7 +139,7 @@ def test_compiling_is_announced_once_and_loading_is_silent(tmp_path):
     )
     first, second = (run_fresh(tmp_path, code=code) for _ in range(2))
     assert first.stderr == (
-        "cpoker-env: compiling kernels, once; later starts load them from disk\n"
+        "cpoker-env: compiling kernels not used before; later starts load them from disk\n"
     )
     assert second.stderr == ""
 

@@ -1,5 +1,6 @@
 """The native vector environment: equal to the scalar one, Gymnasium's conventions, bad input."""
 
+import pickle
 import warnings
 
 import gymnasium as gym
@@ -9,6 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cpoker_env  # noqa: F401
 from cpoker_env.errors import ActionError, CardError, ConfigError
+from cpoker_env.policy import Actions
 from cpoker_env.rules import PATTERNS, PRESETS, Rules
 from cpoker_env.scoring import STATUSES
 
@@ -216,12 +218,10 @@ def test_final_observations_read_by_environment_and_by_key():
     before = env.unwrapped.learners.deals.hands[:, 0].copy()
     *_, info = env.step(surrenders)
     final = info["final_obs"]
-    assert len(final) == 3
     assert final[1] is None
     assert (final["cards"][[0, 2]] == before[[0, 2]]).all()
-    assert [one is None for one in final] == [False, True, False]
-    assert len(final[info["_final_obs"]]) == 2
-    assert np.asarray(final).dtype == object
+    assert (final[-1]["cards"] == before[2]).all()
+    assert [one["cards"].tolist() for one in final[info["_final_obs"]]] == before[[0, 2]].tolist()
 
 
 def test_strict_refuses_and_changes_nothing():
@@ -316,3 +316,155 @@ def test_gymnasium_vector_wrappers_and_pictures_work():
         assert (info["episode"]["r"] == rewards).all()
         assert all("North" in picture for picture in env.render())
         assert env.unwrapped.showdown(1).units[0] == rewards[1]
+
+
+ROWS = np.repeat([2, 1, 0], [5, 5, 3])
+SHOW = {"declaration": np.zeros(2, int), "placement": np.tile(ROWS, (2, 1))}
+
+
+def test_next_step_keeps_a_deal_that_was_dealt_while_another_ended():
+    env = gym.make_vec("ChinesePoker-v0", num_envs=2, autoreset_mode="NextStep")
+    env.reset(seed=0)
+    env.step(SHOW)
+    env.reset(options={"reset_mask": np.array([True, False])})
+    seen, _, terminated, _, _ = env.step(SHOW)  # 0 ends, 1 is dealt
+    assert terminated.tolist() == [True, False]
+    dealt = seen["cards"][1].copy()
+    seen, _, terminated, _, info = env.step(SHOW)  # 0 is dealt, 1 plays
+    assert terminated.tolist() == [False, True]
+    assert (info["hands"][1, 0] == dealt).all()
+    assert env.unwrapped.learners.indices.tolist() == [2, 1]
+
+
+def test_showdown_and_picture_belong_to_the_last_step():
+    env = gym.make_vec("ChinesePokerSequential-v0", num_envs=2, render_mode="ansi")
+    env.reset(seed=0)
+    for card in range(13):
+        env.step(np.full(2, ROWS[card]))
+    assert env.showdown(1).units
+    assert all("North" in picture for picture in env.render())
+    env.step(np.full(2, 2))
+    with pytest.raises(ActionError, match="ended no deal"):
+        env.showdown(1)
+    assert all("by suit" in picture for picture in env.render())
+    for index in ("0", None, True, 2, -1):
+        with pytest.raises(ActionError):
+            env.showdown(index)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_what_is_handed_out_is_not_the_tables_own(mode):
+    env = gym.make_vec("ChinesePoker-v0", num_envs=2, autoreset_mode=mode)
+    env.reset(seed=3)
+    *_, info = env.step(SHOW)
+    told = info["final_info"] if mode == AutoresetMode.SAME_STEP else info
+    units = env.showdown(0).units
+    hands = told["hands"].copy()
+    env.reset(options={"reset_mask": np.array([False, True])})
+    assert (told["hands"] == hands).all()
+    for value in told.values():
+        if isinstance(value, np.ndarray):
+            value[...] = 0
+    assert env.showdown(0).units == units
+    if mode == AutoresetMode.SAME_STEP:
+        assert (info["final_obs"][0]["cards"] == hands[0, 0]).all()
+
+
+def test_infos_pickle_and_turn_into_lists():
+    env = gym.wrappers.vector.DictInfoToList(gym.make_vec("ChinesePoker-v0", num_envs=2))
+    env.reset(seed=3)
+    *_, infos = env.step(SHOW)
+    assert infos[1]["final_obs"]["cards"].shape == (13,)
+    assert infos[1]["final_info"]["units"].shape == (2,)
+    env = gym.make_vec("ChinesePoker-v0", num_envs=2)
+    env.reset(seed=3)
+    *_, info = env.step(SHOW)
+    again = pickle.loads(pickle.dumps(info))
+    assert (again["final_obs"][1]["hand"] == info["final_obs"][1]["hand"]).all()
+
+
+class Meddler:
+    """Writes into everything it is given, or raises."""
+
+    def __init__(self):
+        self.raises = False
+
+    def act(self, batch, rng):
+        if self.raises:
+            raise RuntimeError("no answer")
+        batch.hands.sort(axis=1)
+        batch.indices += np.uint64(5)
+        batch.seeds[:] = 0
+        batch.naturals[:] = 0
+        rows = np.tile(ROWS[::-1], (len(batch), 1)).astype(np.int8)
+        return Actions(np.zeros(len(batch), np.int8), rows)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_a_policy_may_write_into_its_batch(num_envs):
+    env = gym.make_vec("ChinesePoker-v0", num_envs=num_envs, opponents=Meddler())
+    plain = gym.make_vec("ChinesePoker-v0", num_envs=num_envs)
+    env.reset(seed=1)
+    plain.reset(seed=1)
+    actions = {key: value[:num_envs] for key, value in SHOW.items()}
+    for _ in range(3):
+        seen, *_, info = env.step(actions)
+        other, *_, told = plain.step(actions)
+        assert (seen["cards"] == other["cards"]).all()
+        assert (info["final_info"]["hands"] == told["final_info"]["hands"]).all()
+
+
+def test_a_policy_that_raises_leaves_the_hand_as_it_was():
+    policy = Meddler()
+    env = gym.make_vec("ChinesePokerSequential-v0", num_envs=2, opponents=policy)
+    env.reset(seed=1)
+    for card in range(12):
+        *_, info = env.step(np.full(2, ROWS[card]))
+    policy.raises = True
+    with pytest.raises(RuntimeError, match="no answer"):
+        env.step(np.full(2, ROWS[12]))
+    assert (env.action_masks() == info["action_mask"]).all()
+    policy.raises = False
+    *_, info = env.step(np.full(2, ROWS[12]))
+    assert (info["final_info"]["invalid_action"] & 4 == 0).all()  # no row was full
+    assert (info["final_info"]["arrangements"][:, 0] == ROWS).all()
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [-1, 1.5, "a", True, [1.5, 2], ["a", 1], [True, 1], [[1], [2]], {1: 2, 3: 4}, np.ones((2, 1))],
+)
+def test_seeds_are_whole_numbers(seed):
+    env = gym.make_vec("ChinesePoker-v0", num_envs=2)
+    before, _ = env.reset(seed=4)
+    with pytest.raises(ActionError):
+        env.reset(seed=seed)
+    again, _ = env.reset(seed=np.array([4, 5]))
+    assert_same(before, again)
+
+
+def test_generators_put_in_by_hand_name_the_deals():
+    cards = []
+    for seed in (1, 2, 1):
+        env = gym.make("ChinesePoker-v0").unwrapped
+        env.np_random = np.random.default_rng(seed)
+        cards.append(env.reset()[0]["cards"].tolist())
+    assert cards[0] == cards[2] != cards[1]
+
+
+def test_random_actions_are_legal_in_every_form():
+    rng = np.random.default_rng(1)
+    for env_id in IDS:
+        options = {"mask": "legal"} if "Sequential" in env_id else {}
+        env = gym.make_vec(env_id, num_envs=50, strict=True, **options)
+        with pytest.raises(ActionError, match="reset"):
+            env.legal_actions(rng)
+        env.reset(seed=1)
+        ended = 0
+        while ended < 100:
+            actions = env.legal_actions(rng)
+            *_, terminated, _, info = env.step(actions)
+            if terminated.any():
+                ended += terminated.sum()
+                status = info["final_info"]["statuses"][terminated, 0]
+                assert (status != STATUSES.index("foul")).all()

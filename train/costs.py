@@ -164,6 +164,27 @@ def _vector(opponents: str, setup: Setup) -> Work:
     return Work(ENV_STEPS * setup.batch, play)
 
 
+def _form(form: str, options: dict[str, Any], num_steps: int, setup: Setup) -> Work:
+    envs: Any = gym.make_vec(
+        f"ChinesePoker{form}-v0", num_envs=setup.batch, opponents="uniform",
+        vectorization_mode="vector_entry_point", rules=setup.rules,
+        num_players=setup.num_players, **options,
+    )  # fmt: skip
+    rng = np.random.default_rng(SEED)
+    envs.reset(seed=SEED)
+    actions, ended = [], 0
+    for _ in range(num_steps):
+        actions.append(envs.legal_actions(rng))
+        ended += int(envs.step(actions[-1])[2].sum())
+
+    def play() -> None:
+        envs.reset(seed=SEED)
+        for action in actions:
+            envs.step(action)
+
+    return Work(ended, play)
+
+
 def _scalar(opponents: str, setup: Setup) -> Work:
     env: Any = gym.make(
         "ChinesePoker-v0",
@@ -203,13 +224,21 @@ COSTS: tuple[Cost, ...] = (
     Cost("greedy", "arranged by `greedy`", "hand", partial(_policy, "greedy"), 4096),
     Cost("balanced", "arranged by `balanced`", "hand", partial(_policy, "balanced"), 1024),
     Cost("vector-uniform", "make_vec, uniform opponents", "deal",
-         partial(_vector, "uniform"), 4096, 2, 1 / 1e6, True, how=f"4,096 deals a step; {_KEPT}"),
+         partial(_vector, "uniform"), 4096, 2, 1 / 1e6, True, how=_KEPT),
     Cost("vector-greedy", "make_vec, greedy opponents", "deal",
          partial(_vector, "greedy"), 4096, 2, 1 / 1e5, True, how=_KEPT),
     Cost("vector-uniform-4", "make_vec, uniform opponents", "deal",
          partial(_vector, "uniform"), 4096, 4, how=_KEPT),
     Cost("vector-greedy-4", "make_vec, greedy opponents", "deal",
          partial(_vector, "greedy"), 4096, 4, how=_KEPT),
+    Cost("sequential", "make_vec, sequential form", "deal",
+         partial(_form, "Sequential", {}, 39), 4096, how="uniform opponents, random masked steps"),
+    Cost("sequential-legal", "make_vec, sequential form, legal mask", "deal",
+         partial(_form, "Sequential", {"mask": "legal"}, 39), 1024,
+         how="the mask looks ahead at each of 13 steps"),
+    Cost("candidates", "make_vec, candidates form", "deal",
+         partial(_form, "Candidates", {}, 4), 1024,
+         how="32 candidates ranked, their features in the observation"),
     Cost("scalar-greedy", "gym.make, greedy opponents", "deal",
          partial(_scalar, "greedy"), 256, 2, 1 / 15e3, True, how=f"reset and step; {_KEPT}"),
     Cost("scalar-uniform", "gym.make, uniform opponents", "deal",

@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 
 from cpoker_env.errors import ConfigError
 from cpoker_env.policy import Policy, make_policy
-from cpoker_env.rules import Rules
+from cpoker_env.rules import Rules, read_rules
 from cpoker_env.table import Table
 
 CHUNK = 2048
@@ -32,7 +32,7 @@ class Config:
     agents: str = "balanced,greedy,uniform"
     """Names separated by commas, each as make_policy takes it."""
     rules: str = "mandarin"
-    """Preset of house rules."""
+    """Preset of house rules, or a JSON file of options."""
     players: int = 2
     """Seats at the table, 2-4; one holds the first agent, the others the second."""
     deals: int = 5000
@@ -142,7 +142,7 @@ def main(config: Config) -> None:
     Raises:
         ConfigError: A setting out of range.
     """
-    rules = Rules.preset(config.rules)
+    rules = read_rules(config.rules)
     names = [name.strip() for name in config.agents.split(",") if name.strip()]
     results = evaluate(names, rules, config.players, config.deals, config.seed, progress=True)
     title = (

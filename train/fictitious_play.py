@@ -35,7 +35,7 @@ from safetensors import SafetensorError, safe_open
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import DecisionBatch, decisions_for, make_policy
-from cpoker_env.rules import Rules
+from cpoker_env.rules import Rules, read_rules
 
 CHUNK = 512
 """Hands that one thread answers at a time."""
@@ -46,7 +46,7 @@ class Config:
     """Play a population towards equilibrium and store it."""
 
     rules: str = "mandarin"
-    """Preset of house rules."""
+    """Preset of house rules, or a JSON file of options."""
     hands: int = 300_000
     """Hands of the population."""
     rounds: int = 24
@@ -65,7 +65,11 @@ class Config:
     @property
     def folder(self) -> Path:
         """Where everything goes."""
-        return self.out if self.out is not None else Path("runs") / f"{self.rules}-equilibrium"
+        return (
+            self.out
+            if self.out is not None
+            else Path("runs") / f"{Path(self.rules).stem}-equilibrium"
+        )
 
 
 @dataclass
@@ -190,7 +194,7 @@ def main(config: Config) -> None:
     from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
     check_config(config)
-    rules = Rules.preset(config.rules)
+    rules = read_rules(config.rules)
     saved = config.folder / "state.safetensors"
     if config.resume:
         state = load_state(saved, config, rules)

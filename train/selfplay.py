@@ -39,7 +39,7 @@ from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import decisions_for, make_policy
 from cpoker_env.row_values import best_of
-from cpoker_env.rules import Rules
+from cpoker_env.rules import Rules, read_rules
 from cpoker_env.table import Table
 from cpoker_env.tables import tables_for
 
@@ -51,7 +51,7 @@ class Config:
     """Train an agent by self-play, then show it against the heuristics."""
 
     rules: str = "mandarin"
-    """Preset of house rules."""
+    """Preset of house rules, or a JSON file of options."""
     preset: Literal["quick", "standard"] = "quick"
     """How long: quick takes at most 3 minutes on 2 cores, standard about 20."""
     out: Path | None = None
@@ -95,7 +95,11 @@ class Config:
     @property
     def folder(self) -> Path:
         """Where everything goes."""
-        return self.out if self.out is not None else Path("runs") / f"{self.rules}-{self.preset}"
+        return (
+            self.out
+            if self.out is not None
+            else Path("runs") / f"{Path(self.rules).stem}-{self.preset}"
+        )
 
 
 class Population(NamedTuple):
@@ -422,7 +426,7 @@ def main(config: Config) -> None:
     from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
     check_config(config)
-    rules = Rules.preset(config.rules)
+    rules = read_rules(config.rules)
     torch.set_num_threads(config.threads)
     saved = config.folder / "state.safetensors"
     if config.resume:
