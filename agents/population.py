@@ -50,8 +50,16 @@ class Plays(NamedTuple):
 
     def put(self, where: IntArray, new: "Plays") -> None:
         """Replace some of them in place."""
-        for mine, theirs in zip(self, new, strict=True):
-            mine[where] = theirs
+        self.strengths[where] = new.strengths
+        self.status[where] = new.status
+        self.declared[where] = new.declared
+        self.keys[where] = new.keys
+
+    def take(self, where: IntArray) -> "Plays":
+        """Copies of some of them."""
+        return Plays(
+            self.strengths[where], self.status[where], self.declared[where], self.keys[where]
+        )
 
 
 def resolve(hands: IntArray, rows: IntArray, declarations: IntArray, rules: Rules) -> Plays:

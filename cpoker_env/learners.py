@@ -20,7 +20,7 @@ from cpoker_env.policy import Actions, Policy, make_policy
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import SHOW, STATUSES, Settled
 from cpoker_env.spaces import observation_space, observe
-from cpoker_env.table import Deals, Table
+from cpoker_env.table import Deals, Table, seats_of
 
 RulesLike = Rules | str
 OpponentsLike = str | Policy | Sequence[str | Policy]
@@ -85,6 +85,7 @@ class Learners:
         read = Rules.of(rules)
         self.table = Table(read, num_players)
         self.opponents = seat_opponents(opponents, read, num_players)
+        self.seating = seats_of([None, *self.opponents])
         self.size = size
         self.strict = strict
         self.form = make_form(form, read, num_players, size, options)
@@ -92,7 +93,8 @@ class Learners:
         self.seeds = np.zeros(size, np.uint64)
         self.indices = np.zeros(size, np.uint64)
         self.deals: Deals | None = None
-        self._problems = np.zeros(size, np.int8)
+        self._no_problems = np.zeros(size, np.int8)
+        self._problems = self._no_problems
         self._seen: dict[str, npt.NDArray[Any]] | None = None
         self._available = np.ones((size, 3), np.int8)
         self._available[:, 1:] = 0
@@ -132,10 +134,10 @@ class Learners:
             new.can_surrender[:] = can_surrender
         if where is None or self.deals is None:
             self.deals = new
-            self._problems.fill(0)
+            self._problems = self._no_problems
         else:
             self.deals = self.deals.put(where, new)
-            self._problems[where] = 0
+            self._problems = np.where(where, self._no_problems, self._problems)
         self._seen = None
         self._available[:, 1] = self.deals.can_surrender[:, 0]
         np.greater_equal(self.deals.naturals[:, 0], 0, out=self._available[:, 2], casting="unsafe")
@@ -185,13 +187,16 @@ class Learners:
             self._refuse(read, problems, active)
         before = self.form.state()
         finished, declarations, rows = self.form.play(read, problems, active)
-        told = self._problems | problems * active
+        told = self._problems
+        if np.count_nonzero(problems):
+            told = told | problems * active
         num_finished = np.count_nonzero(finished)
         if num_finished == 0:
             self._problems = told
             return None
+        whole = None if num_finished == self.size else finished
         try:
-            outcome = self._settle(finished, declarations, rows, told, rng)
+            outcome = self._settle(whole, declarations, rows, told, rng)
         except BaseException:
             self.form.restore(before)
             raise
@@ -200,25 +205,26 @@ class Learners:
 
     def _settle(
         self,
-        finished: npt.NDArray[np.bool_],
+        finished: npt.NDArray[np.bool_] | None,
         declarations: npt.NDArray[Any],
         rows: npt.NDArray[Any],
         told: npt.NDArray[np.int8],
         rng: np.random.Generator,
     ) -> Outcome:
-        """Let the opponents of finished hands play, and score them."""
+        """Let the opponents of finished hands, None for all, play, and score them."""
         deals = self._dealt()
-        if not finished.all():
+        if finished is not None:
             deals = deals.take(finished)
             declarations, rows, told = declarations[finished], rows[finished], told[finished]
-        actions = self.table.act(deals, [None, *self.opponents], rng)
+        actions = self.table.act(deals, self.seating, rng)
         actions.declarations[:, 0] = declarations
         actions.rows[:, 0] = rows
         settled = self.table.score(deals, actions)
         is_foul = settled.status[:, 0] == _IS_FOUL
         if np.count_nonzero(is_foul):
             told = told | is_foul * _FOUL_BIT
-        return Outcome(finished, deals, actions, settled, told)
+        where = self.everyone if finished is None else finished
+        return Outcome(where, deals, actions, settled, told)
 
     def _see(self) -> dict[str, npt.NDArray[Any]]:
         if self._seen is None:
@@ -325,5 +331,5 @@ def _read_hand(hand: Any) -> list[Card]:
     if not isinstance(hand, list | tuple | np.ndarray):
         raise CardError(f"hand {hand!r}: give its cards as text or as 13 ints")
     if any(isinstance(card, str) for card in hand):
-        return parse_hand(hand)  # type: ignore[arg-type]
+        return parse_hand(hand)
     return [int(card) for card in check_hands([hand])[0]]

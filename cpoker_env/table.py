@@ -56,6 +56,10 @@ class Deals:
         return whole
 
 
+Seating = Sequence[tuple[Policy, list[int]]]
+"""Policies and the seats of each, in order."""
+
+
 class Table:
     """House rules and a number of seats; deals, collects actions, settles.
 
@@ -174,12 +178,12 @@ class Table:
     def act(
         self,
         deals: Deals,
-        policies: Sequence[Policy | None],
+        seating: Seating,
         rng: np.random.Generator,
     ) -> Actions:
         """Actions (B, N) and (B, N, 13) of all seats; a seat without a policy shows nothing legal.
 
-        A policy that sits in several seats is asked once for all of them.
+        A policy that sits in several seats is asked once for all of them; `seats_of` finds these.
 
         Raises:
             PolicyError: A policy answered out of shape or range.
@@ -187,13 +191,7 @@ class Table:
         size = len(deals)
         declarations = np.zeros((size, self.num_players), np.int8)
         rows = np.zeros((size, self.num_players, HAND_SIZE), np.int8)
-        seats_of: dict[int, list[int]] = {}
-        for seat, policy in enumerate(policies):
-            if policy is not None:
-                seats_of.setdefault(id(policy), []).append(seat)
-        for seats in seats_of.values():
-            policy = policies[seats[0]]
-            assert policy is not None
+        for policy, seats in seating:
             batch = self.decisions(deals, seats)
             actions = check_actions(policy.act(batch, rng), batch, type(policy).__name__)
             at = _places(seats)
@@ -210,11 +208,20 @@ class Table:
 
     def play(self, deals: Deals, policies: Sequence[Policy], rng: np.random.Generator) -> Settled:
         """Settled deals with every seat played by a policy."""
-        return self.score(deals, self.act(deals, policies, rng))
+        return self.score(deals, self.act(deals, seats_of(policies), rng))
 
     def showdown(self, deals: Deals, actions: Actions, settled: Settled, deal: int) -> Showdown:
         """The readable account of one deal."""
         return account(settled, deal, arrangements_of(deals, actions, deal), self.rules)
+
+
+def seats_of(policies: Sequence[Policy | None]) -> Seating:
+    """Policies with their seats, from one policy, or None, for each seat."""
+    found: dict[int, tuple[Policy, list[int]]] = {}
+    for seat, policy in enumerate(policies):
+        if policy is not None:
+            found.setdefault(id(policy), (policy, []))[1].append(seat)
+    return list(found.values())
 
 
 def _places(seats: Sequence[int]) -> slice | list[int]:

@@ -101,7 +101,8 @@ def _settle_dealt(setup: Setup) -> Callable[[], Settled]:
     table = Table(setup.rules, setup.num_players)
     deals = table.deal(SEED, np.arange(setup.batch, dtype=np.uint64))
     policy = make_policy("greedy", setup.rules, setup.num_players)
-    actions = table.act(deals, [policy] * setup.num_players, np.random.default_rng(SEED))
+    seating = [(policy, list(range(setup.num_players)))]
+    actions = table.act(deals, seating, np.random.default_rng(SEED))
     shown = np.zeros_like(actions.declarations)
     return lambda: settle_deals(deals.hands, actions.rows, shown, deals.naturals, setup.rules)
 

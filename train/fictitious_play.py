@@ -129,7 +129,7 @@ def play_round(state: State, config: Config, rules: Rules) -> Gains:
 def _answer(part: IntArray, state: State, rules: Rules) -> tuple[Plays, Gains]:
     """Best responses of some hands to the population, and what they gain."""
     population = state.population
-    before = Plays(*(array[part] for array in population.plays))
+    before = population.plays.take(part)
     found = respond(
         state.hands[part], population, rules, population.banks[part], extra=before.strengths
     )
