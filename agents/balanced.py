@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from cpoker_env.arrangements import Best, Frontier, best, frontier
 from cpoker_env.policy import Actions, DecisionBatch
-from cpoker_env.row_values import arrangement_values, is_exact, row_values, select_top
+from cpoker_env.row_values import arrangement_values, has_closed_form, row_values, select_top
 from cpoker_env.rules import PATTERNS, Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 
@@ -57,7 +57,7 @@ class Balanced:
         return -1.0 if natural < 0 else float(self.rules.natural_value(PATTERNS[natural]))
 
     def _best(self, batch: DecisionBatch) -> Best:
-        if not is_exact(self.rules):
+        if not has_closed_form(self.rules):
             options = frontier(batch.hands, self.rules)
             rows, strengths, values, _ = select_top(options, self._values(options, batch), 1)
             return Best(rows[:, 0], strengths[:, 0], values[:, 0])

@@ -2,8 +2,12 @@
 
 All njit functions of the project are in this one file, because numba's on-disk cache does not
 notice a change in another file and freezes module globals; so tables and rules come in as
-arguments (only the names of the cells of `Rules.packed` are constants here). Kernels trust their
-input: every check is at the public edge. Everything is integer and exact.
+arguments. The cells of `Rules.packed` and the constants of `tables.py` are frozen all the same:
+whoever changes those touches this file too. Kernels trust their input: every check is at the public
+edge. Everything that scores is integer and exact.
+
+In this order: randomness and dealing, strengths and the order of rows, naturals, settling, the
+arrangements of a hand, their values, values against a population, what a learner sees.
 
 Shapes: B deals, N seats, M arrangements, 13 cards of a hand sorted highest first. An arrangement is
 a hand plus `rows`, (13,) int8 in 0 front, 1 middle, 2 back, the row of each card.
@@ -148,9 +152,6 @@ with contextlib.suppress(Exception):
     _announce_compiling()
 
 
-# ---------------------------------------------------------------- randomness and dealing
-
-
 @njit(cache=True)
 def philox(key, c0, c1, c2, c3):
     """Philox 4x32-10 of Random123: four 32-bit words (as uint64) of a 64-bit key and a counter."""
@@ -258,9 +259,6 @@ def deal_into(keys, indices, hands):
                 held = rest
 
 
-# ---------------------------------------------------------------- strengths and row order
-
-
 @njit(cache=True)
 def _has_row_sizes(rows, m):
     """Whether arrangement m has three, five and five cards."""
@@ -309,9 +307,6 @@ def evaluate_into(hands, rows, row_tables, rules, strengths, is_legal):
         strengths[m, 1] = middle
         strengths[m, 2] = back
         is_legal[m] = sized and _in_order(front, middle, back, min_middle, back_may_tie)
-
-
-# ---------------------------------------------------------------- naturals
 
 
 @njit(cache=True, forceinline=True)
@@ -489,9 +484,6 @@ def _three_flushes_key(hand):
             front = ranks
     back, middle = max(fives[0], fives[1]), min(fives[0], fives[1])
     return (back << 32) | (middle << 12) | front
-
-
-# ---------------------------------------------------------------- settling
 
 
 @njit(cache=True)
@@ -994,9 +986,6 @@ def score_into(
     for b in range(units.shape[0]):
         for seat in range(units.shape[1]):
             units[b, seat] = kernel_units[b, seat] / scale
-
-
-# ---------------------------------------------------------------- arrangements of a hand
 
 
 _ALL_CARDS = 0x1FFF
@@ -1646,9 +1635,6 @@ def uniform_into(hands, keys, indices, streams, row_tables, split_tables, rules,
             rows[m, five_cards[middle, i]] = 1
 
 
-# ---------------------------------------------------------------- values of arrangements
-
-
 @njit(cache=True, nogil=True)
 def row_values_into(histogram, row, bank, rules, values, wins, losses):
     """What each strength of one row is worth against a random row drawn from `histogram`.
@@ -1820,9 +1806,6 @@ def population_values_into(
                 declare_values[h] = mean
             else:
                 surrender_values[h] = mean
-
-
-# ---------------------------------------------------------------- values against a population
 
 
 _BITS1 = np.uint64(0x5555555555555555)
@@ -2180,9 +2163,6 @@ def _price_of(my_status, strengths, status, naturals, keys, bank, rules, pool_un
         return pool_units[0] / POOL_SCALE
     parts = _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)
     return np.float64(parts[PART_TOTAL])
-
-
-# ---------------------------------------------------------------- what a learner sees
 
 
 @njit(cache=True)

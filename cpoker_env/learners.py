@@ -15,7 +15,14 @@ from gymnasium import spaces
 from cpoker_env.arrangements import check_hands, evaluate
 from cpoker_env.cards import Card, parse_hand
 from cpoker_env.errors import ActionError, CardError, PolicyError
-from cpoker_env.forms import FOUL, NO_CANDIDATE, NO_NATURAL, NO_SURRENDER, ROW_FULL, make_form
+from cpoker_env.form import (
+    ACTION_FOULS,
+    NO_CANDIDATE,
+    NO_NATURAL,
+    NO_SURRENDER,
+    ROW_FULL,
+)
+from cpoker_env.forms import make_form
 from cpoker_env.policy import Actions, Policy, make_policy
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import SHOW, STATUSES, Settled
@@ -26,14 +33,14 @@ RulesLike = Rules | str
 OpponentsLike = str | Policy | Sequence[str | Policy]
 _MASK64 = 2**64 - 1
 _IS_FOUL = STATUSES.index("foul")
-_FOUL_BIT = np.int8(FOUL)
+_FOUL_BIT = np.int8(ACTION_FOULS)
 
 PROBLEMS = {
     NO_SURRENDER: "surrender is not available: the rows are shown as placed",
     NO_NATURAL: "no natural to declare: the rows are shown as placed",
     ROW_FULL: "the row is full: the hand is a foul",
     NO_CANDIDATE: "no such candidate: the first one is shown",
-    FOUL: "a foul: the rows take 3, 5 and 5 cards, each stronger than the one before",
+    ACTION_FOULS: "a foul: the rows take 3, 5 and 5 cards, each stronger than the one before",
 }
 """What is wrong with an action, by bit of `invalid_action`."""
 
@@ -243,7 +250,7 @@ class Learners:
             _, declarations, rows = self.form.play(read, problems, active)
             hands = self._dealt().hands[:, 0].copy()
             _, is_legal = evaluate(hands, rows.astype(np.int8), self.table.rules)
-            problems[(declarations == SHOW) & ~is_legal] |= FOUL
+            problems[(declarations == SHOW) & ~is_legal] |= ACTION_FOULS
         wrong = np.flatnonzero(active & (problems != 0))
         if len(wrong):
             which = f"environment {wrong[0]}: " if self.size > 1 else ""

@@ -5,6 +5,7 @@ the tables of the round before. They take a second to build, know royalties, sco
 point under any rules, and ignore which cards the hand itself holds.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -57,8 +58,10 @@ class TopArrangements(NamedTuple):
 def row_values(rules: Rules | str, num_players: int = 2) -> dict[int, RowValues]:
     """Value functions by side: 0 without a bank, with one 1 for the bank and -1 against it.
 
-    They are exact for independent rows, except where points decide the overall point
-    (`is_exact`): there the overall point goes by rows.
+    For independent rows they hold all that the rules pay, with two exceptions: the overall point
+    goes by rows where points decide it (`has_closed_form`), and a scoop that doubles everything
+    (`double_all`) doubles the winner's royalties but not, under `protection` or when lost, those
+    of the opponent.
 
     Args:
         rules: The house rules; read once, the tables are kept.
@@ -71,8 +74,8 @@ def row_values(rules: Rules | str, num_players: int = 2) -> dict[int, RowValues]
     return {side: tables.closed for side, tables in _tables_for(rules, num_players).items()}
 
 
-def is_exact(rules: Rules) -> bool:
-    """Whether `row_values` hold all the rules pay for independent rows."""
+def has_closed_form(rules: Rules) -> bool:
+    """Whether `row_values` tell the overall point as the rules have it."""
     return rules.topology == "pool" or rules.overall_by == "rows" or rules.overall_point == 0
 
 
@@ -86,8 +89,12 @@ def arrangement_values(
         sides: (M,) 1 for the bank, -1 against it, 0 without one.
         rules: The house rules.
         num_players: Seats at the table.
+
+    Raises:
+        ArrangementError: Sides of the bank that the rules do not have.
     """
     tables = _tables_for(rules, num_players)
+    _check_sides(sides, len(strengths), list(tables))
     values = np.empty(len(strengths))
     for side, found in tables.items():
         mine = sides == side
@@ -120,12 +127,7 @@ def top_arrangements(
     rules = Rules.of(rules)
     options = frontier(hands, rules)
     sides = np.asarray(bank, np.float64)
-    allowed = list(_tables_for(rules, num_players))
-    if sides.shape != (len(options),) or not np.isin(sides, allowed).all():
-        raise ArrangementError(
-            f"bank of shape {sides.shape} and sides {np.unique(sides).tolist()}: "
-            f"give ({len(options)},) of {allowed}"
-        )
+    _check_sides(sides, len(options), list(_tables_for(rules, num_players)))
     values = arrangement_values(options.strengths, sides[options.hand_index], rules, num_players)
     return select_top(options, values, int(k))
 
@@ -160,7 +162,17 @@ def _tables_for(rules: Rules | str, num_players: int) -> dict[int, _Side]:
     if isinstance(num_players, bool) or num_players not in (2, 3, 4):
         raise ConfigError(f"num_players {num_players!r}: a table has 2 to 4")
     rules = Rules.of(rules)
+    if rules.banker is not None:
+        rules = replace(rules, banker=0)  # the tables of a side do not depend on the bank's seat
     return _build(rules, int(num_players) if rules.topology == "pool" else 2)
+
+
+def _check_sides(sides: IntArray, size: int, allowed: list[int]) -> None:
+    if sides.shape != (size,) or not np.isin(sides, allowed).all():
+        raise ArrangementError(
+            f"bank of shape {sides.shape} and sides {np.unique(sides).tolist()}: "
+            f"give ({size},) of {allowed}"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -226,7 +238,7 @@ def _pool_values(
 def _values_of(
     strengths: npt.NDArray[np.int16], tables: _Side, rules: Rules
 ) -> npt.NDArray[np.float64]:
-    if is_exact(rules):
+    if has_closed_form(rules):
         return tables.closed.of(strengths)
     out = np.empty(len(strengths))
     kernels.independent_values_into(

@@ -75,7 +75,7 @@ def settle_deals(
 ) -> Settled:
     """Units of a batch of deals; a declaration that is not available shows the rows as placed.
 
-    The input is trusted: hands hold the cards of a deal, naturals are held and in play.
+    The values are trusted: hands hold the cards of a deal, naturals are held and in play.
 
     Args:
         hands: (B, N, 13) int8, each highest first.
@@ -87,6 +87,19 @@ def settle_deals(
     """
     if can_surrender is None:
         can_surrender = np.ones(declarations.shape, np.bool_)
+    parts = (np.ascontiguousarray(part, np.int8) for part in (hands, rows, declarations, naturals))
+    return settle_checked(*parts, np.ascontiguousarray(can_surrender), rules)
+
+
+def settle_checked(
+    hands: npt.NDArray[np.int8],
+    rows: npt.NDArray[np.int8],
+    declarations: npt.NDArray[np.int8],
+    naturals: npt.NDArray[np.int8],
+    can_surrender: npt.NDArray[np.bool_],
+    rules: Rules,
+) -> Settled:
+    """As `settle_deals`, of arrays in C order and of these types."""
     batch, seats = declarations.shape
     strengths = np.empty((batch, seats, 3), np.int16)
     status = np.empty((batch, seats), np.int8)

@@ -18,7 +18,7 @@ from cpoker_env.scoring import (
     Showdown,
     account,
     check_num_seats,
-    settle_deals,
+    settle_checked,
 )
 from cpoker_env.tables import tables_for
 
@@ -201,9 +201,9 @@ class Table:
 
     def score(self, deals: Deals, actions: Actions) -> Settled:
         """Units of acted deals; a declaration that is not available shows the rows as placed."""
-        return settle_deals(
-            deals.hands, actions.rows, actions.declarations, deals.naturals, self.rules,
-            deals.can_surrender,
+        return settle_checked(
+            deals.hands, actions.rows, actions.declarations, deals.naturals, deals.can_surrender,
+            self.rules,
         )  # fmt: skip
 
     def play(self, deals: Deals, policies: Sequence[Policy], rng: np.random.Generator) -> Settled:

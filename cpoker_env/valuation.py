@@ -18,7 +18,8 @@ CHANCE_STEPS = 1 << 16
 _MARGIN = 1e-9
 """Far above rounding, far below anything that matters."""
 
-_MOST_UNITS = 1e12
+_MOST_UNITS = 1e5
+"""Where sums of products are still told apart by far less than the margin."""
 
 _COLUMNS = ("values", "wins", "losses", "prizes", "prices")
 

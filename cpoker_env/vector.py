@@ -31,7 +31,8 @@ class ChinesePokerVectorEnv(VectorEnv[dict[str, Array], Any, Array]):
 
     `gym.make_vec("ChinesePoker-v0", num_envs=B)` makes it, as do the flat, sequential and
     candidates ids. Environment i reset with seed s equals the scalar environment with seed s + i,
-    action for action; `ChinesePokerEnv` and the classes in `cpoker_env.forms` specify spaces, rules
+    action for action, against opponents that draw from the names of their deals, as all of this
+    package do; `ChinesePokerEnv` and the classes in `cpoker_env.forms` specify spaces, rules
     and rewards, and every part gets a first axis of length B.
 
     ## Seeding

@@ -94,9 +94,6 @@ def random_rules(rng: np.random.Generator, num_seats: int) -> Rules:
     return Rules.preset(preset, **options)
 
 
-# ---------------------------------------------------------------- rigged cards
-
-
 def _dragon(rng: np.random.Generator) -> list[int]:
     suits = [[s] for s in range(4)] + [[0, 3], [1, 2], [0, 1, 2, 3]]
     held = suits[int(rng.integers(len(suits)))]
@@ -248,9 +245,6 @@ def lay_rows(hands: np.ndarray, rules: Rules, rng: np.random.Generator) -> np.nd
             one, other = rng.permutation(13)[:2]
             rows[one], rows[other] = rows[other], rows[one]
     return laid[chosen, np.arange(size)]
-
-
-# ---------------------------------------------------------------- comparing
 
 
 def compare(num_deals: int, seed: int, progress: bool = False) -> dict[str, Counter[str]]:

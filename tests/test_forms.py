@@ -14,6 +14,7 @@ from cpoker_env.env import ChinesePokerEnv
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.forms import FORMS
 from cpoker_env.policy import decisions_for
+from cpoker_env.row_values import row_values
 from cpoker_env.rules import Rules
 
 BANK = Rules.preset("italian", topology="banker", banker=1)
@@ -247,3 +248,71 @@ def test_unknown_forms_and_options_raise():
         ChinesePokerEnv(form="cards")
     with pytest.raises(ConfigError, match="it takes mask"):
         ChinesePokerEnv(form="sequential", num_candidates=3)
+
+
+@pytest.mark.parametrize("rules", ["mandarin", BANK, BANK_HERE], ids=["plain", "against", "bank"])
+def test_candidate_features_are_the_tables_of_row_values(rules):
+    env = ChinesePokerEnv(form="candidates", rules=rules, num_candidates=200, num_players=3)
+    bank = env.rules.banker
+    tables = row_values(env.rules, 3)[0 if bank is None else 1 if bank == 0 else -1]
+    for deal in range(5):
+        seen, _ = env.reset(seed=deal)
+        count = int(seen["candidate_mask"].sum())
+        assert count < 200
+        assert not seen["candidates"][count:].any()
+        assert not seen["candidate_rows"][count:].any()
+        hands = np.tile(seen["cards"], (count, 1))
+        laid, _ = evaluate(hands, seen["candidate_rows"][:count], env.rules)
+        shown = seen["candidates"][:count]
+        for row, strongest in enumerate((454, 7461, 7461)):
+            np.testing.assert_allclose(shown[:, row], laid[:, row] / strongest, rtol=1e-6)
+            wins, losses = tables.wins[row][laid[:, row]], tables.losses[row][laid[:, row]]
+            np.testing.assert_allclose(shown[:, 3 + row], wins, atol=1e-6)
+            np.testing.assert_allclose(shown[:, 6 + row], losses, atol=1e-6)
+        np.testing.assert_allclose(shown[:, 9], tables.of(laid), rtol=1e-5)
+
+
+def test_a_tie_is_the_banks_row_in_the_tables():
+    sides = row_values(BANK, 2)
+    for row in range(3):
+        against, with_bank = sides[-1], sides[1]
+        never_tied = with_bank.wins[row] == against.wins[row]
+        assert (with_bank.wins[row] >= against.wins[row]).all()
+        assert not never_tied.all()
+        np.testing.assert_allclose(with_bank.wins[row] + with_bank.losses[row], 1)
+        np.testing.assert_allclose(against.wins[row] + against.losses[row], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.uint64, np.int64])
+def test_candidates_take_every_integer_type(dtype):
+    env = ChinesePokerEnv(form="candidates", num_candidates=100)
+    rewards = []
+    for action in (0, 3, 100):
+        env.reset(seed=2)
+        rewards.append(env.step(dtype(action))[1])
+    again = []
+    for action in (0, 3, 100):
+        env.reset(seed=2)
+        again.append(env.step(action)[1])
+    assert rewards == again
+
+
+def test_a_lost_hand_reopens_its_rows_under_the_legal_mask():
+    env = ChinesePokerEnv(form="sequential", mask="legal")
+    strict = ChinesePokerEnv(form="sequential", mask="legal", strict=True)
+    for deal in range(40):
+        seen, info = env.reset(seed=deal)
+        strict.reset(seed=deal)
+        for _ in range(13):
+            mask = info["action_mask"][:3]
+            shut = np.flatnonzero((mask == 0) & (seen["room"] > 0))
+            if len(shut):
+                with pytest.raises(ActionError, match="a foul"):
+                    strict.step(shut[0])
+                seen, _, _, _, info = env.step(shut[0])
+                assert (info["action_mask"][:3] == (seen["room"] > 0)).all()
+                return
+            row = int(np.flatnonzero(mask)[0])
+            seen, _, _, _, info = env.step(row)
+            strict.step(row)
+    raise AssertionError("no row was ever shut")

@@ -12,14 +12,17 @@ import subprocess
 import sys
 
 import numpy as np
+from cpoker_env.agents.population import gather, resolve, respond
 
 from cpoker_env import kernels
-from cpoker_env.arrangements import evaluate, frontier
+from cpoker_env.arrangements import best, evaluate, frontier
 from cpoker_env.cards import parse_hand
 from cpoker_env.naturals import natural_bits
+from cpoker_env.row_values import select_top
 from cpoker_env.rules import PRESETS, Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, settle_deals
 from cpoker_env.tables import tables_for
+from cpoker_env.valuation import TABLE_SIZES, RowValues
 
 NUM_DEALS = 12
 BUILT = [
@@ -70,17 +73,17 @@ def answers():
     flat = hands.reshape(-1, 13)
     shape = hands.shape[:2]
     for name, rules in RULES.items():
-        bits, best = natural_bits(flat, rules)
+        bits, natural = natural_bits(flat, rules)
         rows = uniform_rows(flat, rules)
-        found[f"naturals {name}"] = digest_of(bits, best)
+        found[f"naturals {name}"] = digest_of(bits, natural)
         found[f"uniform {name}"] = digest_of(rows)
         # Fouls of both kinds, surrenders and naturals among the ordinary hands of later deals.
         rows[5::24] = np.roll(rows[5::24], 1, axis=1)
         rows[11::24] = 2
-        declarations = np.where(best >= 0, DECLARE, SHOW).astype(np.int8)
+        declarations = np.where(natural >= 0, DECLARE, SHOW).astype(np.int8)
         declarations[14::16] = SURRENDER if rules.surrender_allowed else SHOW
         settled = settle_deals(
-            hands, rows.reshape(hands.shape), declarations.reshape(shape), best.reshape(shape),
+            hands, rows.reshape(hands.shape), declarations.reshape(shape), natural.reshape(shape),
             rules,
         )  # fmt: skip
         found[f"settle {name}"] = digest_of(
@@ -106,8 +109,23 @@ def answers():
         tables = tables_for(rules)
         kernels.greedy_into(few, tables.rows, tables.splits, rules.packed, rows)
         found[f"greedy {name}"] = digest_of(rows, *evaluate(few, rows, rules))
-        best = frontier(few, rules)
-        found[f"frontier {name}"] = digest_of(best.starts, best.strengths, best.rows)
+        options = frontier(few, rules)
+        found[f"frontier {name}"] = digest_of(options.starts, options.strengths, options.rows)
+        reachable = np.empty((len(few), 3), np.int8)
+        kernels.reachable_rows_into(
+            few, rows, np.full(len(few), 9), tables.rows, tables.splits, rules.packed, reachable
+        )
+        found[f"reachable {name}"] = digest_of(reachable)
+        # The tables of row_values take minutes without compiling; these are as good.
+        steps = [np.arange(size) / size for size in TABLE_SIZES]
+        values = RowValues([s - 1 for s in steps], steps, [1 - s for s in steps], steps, steps, 1.5)
+        found[f"best {name}"] = digest_of(*best(few, values, rules))
+        top = select_top(options, values.of(options.strengths), 5)
+        found[f"top {name}"] = digest_of(*top)
+        plays = resolve(few, rows, np.array([0, 1]), rules)
+        population = gather(few, plays)
+        answer = respond(few[::-1].copy(), population, rules, num_relabellings=8)
+        found[f"respond {name}"] = digest_of(answer.values, answer.surrender, answer.met)
     return found
 
 
@@ -139,7 +157,7 @@ def test_compiling_is_announced_once_and_loading_is_silent(tmp_path):
     )
     first, second = (run_fresh(tmp_path, code=code) for _ in range(2))
     assert first.stderr == (
-        "cpoker-env: compiling kernels not used before; later starts load them from disk\n"
+        "cpoker-env: compiling kernels not used before; later starts load them\n"
     )
     assert second.stderr == ""
 

@@ -14,15 +14,16 @@ ORDER = [
     "tables",
     "kernels",
     *("naturals", "valuation", "arrangements", "scoring", "money"),
-    *("policy", "table", "row_values", "spaces", "forms", "learners"),
+    *("policy", "table", "row_values", "spaces"),
+    *("form", "structured", "sequential", "candidates", "forms", "learners"),
     *("render", "env", "vector", "parallel", "session"),
     "agents",
     "train",
     *("cli", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
-GYMNASIUM = {"__init__", "spaces", "forms", "learners", "env", "vector", "parallel", "session"}
-GYMNASIUM |= {"train"}
+GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
+GYMNASIUM |= {"learners", "env", "vector", "parallel", "session", "train"}
 TORCH = {"agents", "train"}
 DOUBLES = {"agents", "train", "checkpoints"}
 

@@ -11,7 +11,7 @@ from cpoker_env.errors import ArrangementError, ConfigError
 from cpoker_env.row_values import (
     arrangement_values,
     best_of,
-    is_exact,
+    has_closed_form,
     row_values,
     select_top,
     top_arrangements,
@@ -42,7 +42,7 @@ def three(make):
 @pytest.mark.parametrize(("preset", "options"), HOUSES)
 def test_closed_form_equals_the_sum_over_all_row_results(preset, options):
     rules = Rules.preset(preset, **options)
-    assert is_exact(rules)
+    assert has_closed_form(rules)
     strengths = frontier(some_hands(20), rules).strengths
     for values in row_values(rules, 2).values():
         tables = (values.packed.front, values.packed.middle, values.packed.back)
@@ -91,7 +91,7 @@ def test_pool_pays_each_row_and_the_sweep_among_all_seats():
 
 def test_overall_point_by_points_keeps_the_sum_over_row_results():
     rules = Rules.preset("italian", overall_point=2, overall_by="points")
-    assert not is_exact(rules)
+    assert not has_closed_form(rules)
     strengths = frontier(some_hands(20), rules).strengths
     exact = arrangement_values(strengths, np.zeros(len(strengths)), rules)
     closed = row_values(rules)[0].of(strengths)

@@ -51,7 +51,8 @@ def masked_actions(rng, masks, env_id):
         return {"declaration": declarations, "placement": rows}
     scores = rng.random(masks.shape) + 10 * masks
     if env_id == "ChinesePokerSequential-v0":
-        scores[:, 3:] -= 9.7  # most hands are placed to the end
+        # Most hands are placed to the end; some end at once, which sets the tables apart.
+        scores[:, 3:] -= np.where(rng.random((len(masks), 1)) < 0.3, 0, 10)
     random = rng.integers(0, masks.shape[1], len(masks))
     return np.where(rng.random(len(masks)) < 0.05, random, scores.argmax(axis=1))
 

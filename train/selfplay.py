@@ -328,9 +328,6 @@ def _learn(
     return mean
 
 
-# ---------------------------------------------------------------- saving and resuming
-
-
 def save_state(path: Path, state: State, config: Config) -> None:
     """Write a run's state to one file, whole or not at all."""
     tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
@@ -392,9 +389,6 @@ def _identity(config: Config) -> dict[str, Any]:
     loose = ("out", "resume", "eval_deals", "eval_every", "threads", "rounds")
     kept = {k: v for k, v in asdict(config).items() if k not in loose}
     return {**kept, "num_rounds": config.num_rounds}
-
-
-# ---------------------------------------------------------------- the command
 
 
 def check_config(config: Config) -> None:

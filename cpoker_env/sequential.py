@@ -1,0 +1,173 @@
+"""The form that places a card a step."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from cpoker_env import kernels
+from cpoker_env.cards import HAND_SIZE
+from cpoker_env.errors import ConfigError
+from cpoker_env.form import (
+    ACTION_FOULS,
+    NO_NATURAL,
+    NO_SURRENDER,
+    ROW_FULL,
+    Array,
+    Moves,
+    draw_masked,
+    read_integers,
+)
+from cpoker_env.rules import Rules
+from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
+from cpoker_env.table import Deals
+from cpoker_env.tables import tables_for
+
+NOT_PLACED = 3
+ROW_ROOM = np.array([3, 5, 5], np.int8)
+_BACK_FIRST = np.repeat(np.array([2, 1, 0], np.int8), [5, 5, 3])
+"""Rows that stand for a hand nobody has to look at."""
+
+
+class Sequential:
+    """Thirteen steps: each places the next card, highest first; or one step, a declaration.
+
+    ## Action Space
+    `Discrete(5)`: 0 front, 1 middle, 2 back for the next card; 3 surrender and 4 declare the best
+    natural, at the first step only.
+
+    The mask leaves out rows that are full and declarations that are not available. With
+    `mask="legal"` it also leaves out every row after which only fouls can be reached, so that a
+    learner that keeps to it never fouls. A card put into a full row lies there all the same and
+    the hand is a foul; a declaration that is not available puts the card into the first row with
+    room. With `strict=True` both raise instead; rows filled out of order are a foul even then, as
+    the last card has but one row to go to.
+
+    ## Observation Space
+    Adds
+
+    | key | shape | type | range | meaning |
+    |---|---|---|---|---|
+    | `rows` | (13,) | int8 | 0..3 | row of each card of `cards`, 3 for not placed yet |
+    | `room` | (3,) | int8 | 0..5 | cards each row still takes |
+    | `next_card` | (52,) | int8 | 0..1 | the card to place as one bit; all 0 at the end |
+
+    Rewards are 0 until the hand is complete.
+    """
+
+    name: ClassVar[str] = "sequential"
+    num_steps: ClassVar[int] = HAND_SIZE
+    options: ClassVar[tuple[str, ...]] = ("mask",)
+
+    def __init__(self, rules: Rules, num_players: int, size: int, mask: str = "capacity") -> None:
+        if not isinstance(mask, str) or mask not in ("capacity", "legal"):
+            raise ConfigError(f"mask {mask!r}: choose 'capacity' or 'legal'")
+        self.rules = rules
+        self.size = size
+        self.mask = mask
+        self.action_space: spaces.Space[Any] = spaces.Discrete(5)
+        self._hands = np.zeros((size, HAND_SIZE), np.int8)
+        self._rows = np.full((size, HAND_SIZE), NOT_PLACED, np.int8)
+        self._at = np.zeros(size, np.int64)
+        self._everyone = np.arange(size)
+
+    def observation_parts(self) -> dict[str, spaces.Space[Any]]:
+        return {
+            "rows": spaces.Box(0, NOT_PLACED, (HAND_SIZE,), np.int8),
+            "room": spaces.Box(0, 5, (3,), np.int8),
+            "next_card": spaces.MultiBinary(52),
+        }
+
+    def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
+        at = slice(None) if where is None else where
+        self.rules = rules
+        self._hands[at] = deals.hands[at, 0]
+        self._rows[at] = NOT_PLACED
+        self._at[at] = 0
+
+    def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
+        return draw_masked(self.masks(available), rng)
+
+    def state(self) -> Any:
+        return self._rows.copy(), self._at.copy()
+
+    def restore(self, state: Any) -> None:
+        self._rows, self._at = state
+
+    def observe(self) -> dict[str, Array]:
+        next_card = np.zeros((self.size, 52), np.int8)
+        going = self._at < HAND_SIZE
+        next_card[self._everyone, self._next_cards()] = going
+        return {
+            "rows": self._rows.copy(),
+            "room": np.maximum(self._room(), 0),
+            "next_card": next_card,
+        }
+
+    def masks(self, available: npt.NDArray[np.int8]) -> Any:
+        """(B, 5) int8, never all zero: the rows are open again where nothing else is left."""
+        has_room = (self._room() > 0).astype(np.int8)
+        open_rows = has_room
+        if self.mask == "legal":
+            open_rows = np.empty_like(has_room)
+            tables = tables_for(self.rules)
+            kernels.reachable_rows_into(
+                self._hands, self._rows, self._at, tables.rows, tables.splits,
+                self.rules.packed, open_rows,
+            )  # fmt: skip
+            lost = ~open_rows.any(axis=1)
+            open_rows[lost] = has_room[lost]
+        open_rows[~open_rows.any(axis=1)] = 1
+        declares = available[:, 1:] * (self._at == 0)[:, None]
+        return np.concatenate([open_rows, declares], axis=1, dtype=np.int8)
+
+    def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
+        """(5,) int8."""
+        return self.masks(available)[0]
+
+    def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
+        """(5,) int8."""
+        return self.mask_of_one(available)
+
+    def read(self, actions: Any) -> Array:
+        return read_integers("action", actions, (self.size,), 4)
+
+    def read_one(self, action: Any) -> Array:
+        return self.read([action])
+
+    def problems(self, read: Any, available: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+        first = self._at == 0
+        problems = np.zeros(self.size, np.int8)
+        problems[(read == 3) & ~(first & (available[:, SURRENDER] == 1))] = NO_SURRENDER
+        problems[(read == 4) & ~(first & (available[:, DECLARE] == 1))] = NO_NATURAL
+        is_row = read < 3
+        full = self._room()[self._everyone, np.where(is_row, read, 0)] <= 0
+        problems[is_row & full] = ROW_FULL
+        if self.mask == "legal":
+            open_rows = self.masks(available)[self._everyone, read]
+            problems[is_row & ~full & (open_rows == 0)] = ACTION_FOULS
+        return problems
+
+    def play(
+        self, read: Any, problems: npt.NDArray[np.int8], active: npt.NDArray[np.bool_]
+    ) -> Moves:
+        declares = active & (read >= 3) & (problems == 0)
+        places = np.flatnonzero(active & ~declares)
+        with_room = (self._room() > 0).argmax(axis=1)
+        rows = np.where(read < 3, read, with_room)
+        self._rows[places, self._at[places]] = rows[places]
+        self._at[places] += 1
+        declarations = np.where(declares, read - 2, SHOW)
+        self._at[declares] = HAND_SIZE
+        finished = active & (self._at == HAND_SIZE)
+        return Moves(finished, declarations, np.where(declares[:, None], _BACK_FIRST, self._rows))
+
+    def _next_cards(self) -> Array:
+        cards: Array = self._hands[self._everyone, np.minimum(self._at, HAND_SIZE - 1)]
+        return cards
+
+    def _room(self) -> Array:
+        placed = (self._rows[:, :, None] == np.arange(3)).sum(axis=1, dtype=np.int8)
+        room: Array = ROW_ROOM - placed
+        return room
