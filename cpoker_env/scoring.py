@@ -87,8 +87,14 @@ def settle_deals(
     """
     if can_surrender is None:
         can_surrender = np.ones(declarations.shape, np.bool_)
-    parts = (np.ascontiguousarray(part, np.int8) for part in (hands, rows, declarations, naturals))
-    return settle_checked(*parts, np.ascontiguousarray(can_surrender), rules)
+    return settle_checked(
+        np.ascontiguousarray(hands, np.int8),
+        np.ascontiguousarray(rows, np.int8),
+        np.ascontiguousarray(declarations, np.int8),
+        np.ascontiguousarray(naturals, np.int8),
+        np.ascontiguousarray(can_surrender),
+        rules,
+    )
 
 
 def settle_checked(
