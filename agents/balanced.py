@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
+from cpoker_env.agents.options import Option, list_options
 
 from cpoker_env.arrangements import Best, Frontier, best, frontier
 from cpoker_env.policy import Actions, DecisionBatch
@@ -33,25 +34,19 @@ class Balanced:
         declarations[(batch.naturals >= 0) & (collects >= expected)] = DECLARE
         return Actions(declarations, rows)
 
-    def candidates(
-        self, batch: DecisionBatch, k: int
-    ) -> list[list[tuple[str, npt.NDArray[np.int8] | None, float]]]:
+    def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
         """Per hand its `k` best options as (label, rows or None, expected units)."""
         options = frontier(batch.hands, self.rules)
-        values = self._values(options, batch)
-        listed = []
-        for h in range(len(batch)):
-            start, end = options.starts[h], options.starts[h + 1]
-            found: list[tuple[str, npt.NDArray[np.int8] | None, float]] = [
-                ("show", options.rows[i], float(values[i])) for i in range(start, end)
-            ]
-            if batch.can_surrender[h] and self.rules.surrender_cost is not None:
-                found.append(("surrender", None, -float(self.rules.surrender_cost)))
-            if batch.naturals[h] >= 0:
-                name = PATTERNS[batch.naturals[h]]
-                found.append((f"declare {name}", None, self._collects(batch.naturals[h])))
-            listed.append(sorted(found, key=lambda option: -option[2])[:k])
-        return listed
+        cost = np.nan if self.rules.surrender_cost is None else -float(self.rules.surrender_cost)
+        collects = np.array([self._collects(natural) for natural in batch.naturals])
+        return list_options(
+            options,
+            self._values(options, batch),
+            np.where(batch.can_surrender, cost, np.nan),
+            np.where(batch.naturals >= 0, collects, np.nan),
+            batch.naturals,
+            k,
+        )
 
     def _collects(self, natural: int) -> float:
         return -1.0 if natural < 0 else float(self.rules.natural_value(PATTERNS[natural]))

@@ -7,12 +7,13 @@ import numpy.typing as npt
 import torch
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.network import ValueNetwork, hand_features
+from cpoker_env.agents.options import Option, list_options
 
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.row_values import best_of
-from cpoker_env.rules import NUM_PATTERNS, PATTERNS, Rules
+from cpoker_env.rules import NUM_PATTERNS, Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 
 CHUNK = 512
@@ -48,25 +49,19 @@ class NeuralPolicy:
             )
         return actions
 
-    def candidates(
-        self, batch: DecisionBatch, k: int
-    ) -> list[list[tuple[str, npt.NDArray[np.int8] | None, float]]]:
+    def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
         """Per hand its `k` best options as (label, rows or None, expected units)."""
         options = frontier(batch.hands, self.rules)
         values = self.values(batch.hands, batch.bank, options)
-        listed = []
-        for h in range(len(batch)):
-            found: list[tuple[str, npt.NDArray[np.int8] | None, float]] = [
-                ("show", options.rows[i], float(values.candidates[i]))
-                for i in range(options.starts[h], options.starts[h + 1])
-            ]
-            if batch.can_surrender[h]:
-                found.append(("surrender", None, values.surrender))
-            natural = batch.naturals[h]
-            if natural >= 0:
-                found.append((f"declare {PATTERNS[natural]}", None, float(values.natural[natural])))
-            listed.append(sorted(found, key=lambda option: -option[2])[:k])
-        return listed
+        natural = values.natural[np.clip(batch.naturals, 0, NUM_PATTERNS - 1)]
+        return list_options(
+            options,
+            values.candidates,
+            np.where(batch.can_surrender, values.surrender, np.nan),
+            np.where(batch.naturals >= 0, natural, np.nan),
+            batch.naturals,
+            k,
+        )
 
     def values(
         self, hands: npt.NDArray[np.int8], bank: npt.NDArray[np.int8], options: Frontier

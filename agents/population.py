@@ -120,6 +120,13 @@ def gather(hands: IntArray, plays: Plays, banks: IntArray | None = None) -> Popu
     return Population(groups, clubs[first], masks, sides, plays)
 
 
+def keys_of(hands: IntArray, naturals: IntArray, rules: Rules) -> npt.NDArray[np.int64]:
+    """(H,) int64 comparison keys of hands (H, 13) that declare naturals (H,), 0 for none."""
+    keys = np.empty(len(hands), np.int64)
+    kernels.natural_keys_into(hands, naturals, tables_for(rules).naturals, rules.packed, keys)
+    return keys
+
+
 class Responses(NamedTuple):
     """Exact mean units of every option of H hands, against each half of their opponents.
 
@@ -221,8 +228,7 @@ def respond(
     size = len(hands)
     sides = np.zeros(size, np.int8) if bank is None else np.ascontiguousarray(bank, np.int8)
     _, naturals = natural_bits(hands, rules)
-    keys = np.empty(size, np.int64)
-    kernels.natural_keys_into(hands, naturals, tables_for(rules).naturals, rules.packed, keys)
+    keys = keys_of(hands, naturals, rules)
     suits = RELABELLINGS[:num_relabellings, hands & 3]
     relabelled = _masks((hands & ~3) | suits.astype(np.int8)).T
     found = Responses(

@@ -147,6 +147,8 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
 
 def is_within(values: IntArray, high: int) -> bool:
     """Whether integers are all in 0..high."""
+    if values.size == 1:  # a single decision, where calling a kernel takes longest
+        return 0 <= values.item() <= high
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     return bool(kernels.is_within(values.ravel(), high))
@@ -157,6 +159,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "uniform": "cpoker_env.agents.heuristics:Uniform",
     "greedy": "cpoker_env.agents.heuristics:Greedy",
     "balanced": "cpoker_env.agents.balanced:make_balanced",
+    "search": "cpoker_env.agents.search:make_search",
     "checkpoint": "cpoker_env.agents.neural:load_policy",
 }
 
@@ -188,7 +191,8 @@ def policy_names() -> tuple[str, ...]:
 def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
-    """A policy by name: "uniform", "greedy", "balanced", "checkpoint:PATH-OR-NAME", or registered.
+    """A policy by name: "uniform", "greedy", "balanced", "search", "checkpoint:PATH-OR-NAME" or one
+    that was registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.

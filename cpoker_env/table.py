@@ -171,8 +171,8 @@ class Table:
             np.array(list(seats) * len(deals), np.int8),
             deals.naturals[:, at].flatten(),
             deals.can_surrender[:, at].flatten(),
-            deals.seeds.repeat(count),
-            deals.indices.repeat(count),
+            deals.seeds.copy() if count == 1 else deals.seeds.repeat(count),
+            deals.indices.copy() if count == 1 else deals.indices.repeat(count),
         )
 
     def act(

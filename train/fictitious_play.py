@@ -17,24 +17,24 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
-from cpoker_env.agents.checkpoint import write_bytes
+import torch
+from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
 from cpoker_env.agents.population import (
     IntArray,
     Plays,
     Population,
     draw_hands,
     gather,
-    resolve,
     respond,
     sides_of,
 )
-from cpoker_env.train.exploitability import Gains, gains_of, interval
+from cpoker_env.train.exploitability import Gains, gains_of, interval, join_gains, play_hands
 from rich.console import Console
 from rich.progress import Progress
 from safetensors import SafetensorError, safe_open
 
 from cpoker_env.errors import CheckpointError, ConfigError
-from cpoker_env.policy import DecisionBatch, decisions_for, make_policy
+from cpoker_env.policy import make_policy
 from cpoker_env.rules import Rules, read_rules
 
 CHUNK = 512
@@ -86,22 +86,8 @@ def start_state(config: Config, rules: Rules) -> State:
     """The population as `balanced` plays it."""
     hands = draw_hands(config.seed, config.hands)
     sides = sides_of(rules, len(hands))
-    policy = make_policy("balanced", rules)
-    rng = np.random.default_rng(config.seed)
-    actions = [
-        policy.act(batch, rng)
-        for at in range(0, len(hands), 8192)
-        for batch in [_decisions(hands[at : at + 8192], sides[at : at + 8192], rules)]
-    ]
-    rows = np.concatenate([action.rows for action in actions])
-    declarations = np.concatenate([action.declarations for action in actions])
-    return State(hands, gather(hands, resolve(hands, rows, declarations, rules), sides))
-
-
-def _decisions(hands: IntArray, sides: IntArray, rules: Rules) -> DecisionBatch:
-    """Decisions of hands on their sides of the bank."""
-    bank = rules.banker or 0
-    return decisions_for(hands, rules, seats=np.where(sides == 1, bank, 1 - min(bank, 1)))
+    plays = play_hands(make_policy("balanced", rules), hands, sides, rules, 2, config.threads)
+    return State(hands, gather(hands, plays, sides))
 
 
 def play_round(state: State, config: Config, rules: Rules) -> Gains:
@@ -117,13 +103,7 @@ def play_round(state: State, config: Config, rules: Rules) -> Gains:
         state.population.plays.put(part, plays)
     state.round += 1
     state.seconds += time.perf_counter() - started
-    gains = [gains for _, gains in answered]
-    return Gains(
-        *(
-            np.concatenate([getattr(one, name) for one in gains])
-            for name in ("lower", "upper", "own", "differs", "num_opponents")
-        )
-    )
+    return join_gains([gains for _, gains in answered])
 
 
 def _answer(part: IntArray, state: State, rules: Rules) -> tuple[Plays, Gains]:
@@ -221,6 +201,22 @@ def main(config: Config) -> None:
                 f"round {state.round}: exploitability {lower} to {upper}, "
                 f"{gains.differs.mean():.1%} of hands replayed otherwise, {state.seconds:.0f} s"
             )
+    _finish(state, config, rules)
+    console.print(
+        f"saved {config.folder / 'agent'}.safetensors and .json; play it as "
+        f"search:{config.folder / 'agent'}"
+    )
+
+
+def _finish(state: State, config: Config, rules: Rules) -> None:
+    plays = state.population.plays
+    weights = {
+        "strengths": torch.from_numpy(plays.strengths),
+        "status": torch.from_numpy(plays.status),
+        "declared": torch.from_numpy(plays.declared),
+    }
+    stored = {"kind": "population", **_identity(config), "seconds": round(state.seconds, 1)}
+    save_checkpoint(config.folder / "agent", weights, rules, stored, [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+"""The strongest agent: every option valued exactly against a stored population near equilibrium.
+
+A hand meets the population's hands that share no card with its own, so it knows what its own cards
+leave to the others; home runs aside, nothing is approximated but the population's size.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_names
+from cpoker_env.agents.options import Option, list_options
+from cpoker_env.agents.population import (
+    Plays,
+    Population,
+    Responses,
+    draw_hands,
+    gather,
+    keys_of,
+    respond,
+    sides_of,
+)
+
+from cpoker_env.errors import CheckpointError
+from cpoker_env.policy import Actions, DecisionBatch
+from cpoker_env.rules import PRESETS, Rules
+from cpoker_env.scoring import SHOW, SURRENDER
+
+CHUNK = 512
+"""Hands answered at once."""
+NUM_RELABELLINGS = 4
+"""Times a hand meets the population, its suits renamed each time."""
+
+
+class Search:
+    """Plays the best response to a population."""
+
+    def __init__(self, rules: Rules, population: Population) -> None:
+        self.rules = rules
+        self.population = population
+
+    def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
+        """Actions for B decisions."""
+        actions = Actions(np.full(len(batch), SHOW, np.int8), np.empty((len(batch), 13), np.int8))
+        for start in range(0, len(batch), CHUNK):
+            part = slice(start, start + CHUNK)
+            found = self._respond(batch, part)
+            best, declarations = found.best(0, self.rules)
+            held_back = (declarations == SURRENDER) & ~batch.can_surrender[part]
+            declarations[held_back] = SHOW
+            actions.rows[part] = found.options.rows[best]
+            actions.declarations[part] = declarations
+        return actions
+
+    def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
+        """Per hand its `k` best options as (label, rows or None, expected units)."""
+        found = self._respond(batch, slice(None))
+        may = batch.can_surrender & self.rules.surrender_allowed
+        return list_options(
+            found.options,
+            found.values[0],
+            np.where(may, found.surrender[0], np.nan),
+            np.where(found.naturals >= 0, found.declare[0], np.nan),
+            found.naturals,
+            k,
+        )
+
+    def _respond(self, batch: DecisionBatch, part: slice) -> Responses:
+        return respond(
+            batch.hands[part], self.population, self.rules, batch.bank[part], NUM_RELABELLINGS
+        ).mean()
+
+
+def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Search:
+    """The policy of a stored population, `argument` being its path or shipped name.
+
+    Without one, the population that ships for these rules.
+
+    Raises:
+        CheckpointError: None ships, or it cannot be read, or is of other rules.
+    """
+    return Search(rules, _load(rules, argument or _shipped(rules)))
+
+
+def _shipped(rules: Rules) -> str:
+    for preset in PRESETS:
+        name = f"search-{preset}"
+        if name in shipped_names() and rules == Rules.preset(preset):
+            return name
+    raise CheckpointError(
+        f"no population ships for the rules {rules.name}: make one with "
+        "python -m cpoker_env.train.fictitious_play and name it, search:PATH"
+    )
+
+
+@lru_cache(maxsize=8)
+def _load(rules: Rules, name: str) -> Population:
+    stored = load_checkpoint(name)
+    if stored.config.get("kind") != "population":
+        raise CheckpointError(f"checkpoint {name!r} holds no population: see checkpoint:{name}")
+    if stored.rules != rules:
+        raise CheckpointError(
+            f"checkpoint {name!r} is of {stored.rules.name}, not {rules.name}: "
+            "choose one of the same rules"
+        )
+    return population_of(stored)
+
+
+def population_of(stored: Checkpoint) -> Population:
+    """The population of a checkpoint, its hands dealt again from their seed."""
+    hands = draw_hands(int(stored.config["seed"]), int(stored.config["hands"]))
+    arrays = {name: tensor.numpy() for name, tensor in stored.weights.items()}
+    plays = Plays(
+        np.ascontiguousarray(arrays["strengths"], np.int16),
+        arrays["status"].astype(np.int8),
+        arrays["declared"].astype(np.int8),
+        keys_of(hands, arrays["declared"].astype(np.int8), stored.rules),
+    )
+    if plays.strengths.shape != (len(hands), 3) or plays.status.shape != (len(hands),):
+        raise CheckpointError(
+            f"checkpoint {stored.name!r}: its tensors are not those of {len(hands)} hands"
+        )
+    return gather(hands, plays, sides_of(stored.rules, len(hands)))
