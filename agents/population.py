@@ -21,7 +21,7 @@ from cpoker_env.table import Table
 from cpoker_env.tables import NUM_STRENGTHS, tables_for
 
 IntArray = npt.NDArray[Any]
-_NORMAL, _, _SURRENDER, _NATURAL = range(len(STATUSES))
+_NORMAL, _FOUL, _SURRENDER, _NATURAL = range(len(STATUSES))
 FloatArray = npt.NDArray[np.float64]
 
 _CLUBS = np.uint64(sum(1 << 4 * rank for rank in range(13)))
@@ -187,10 +187,7 @@ class Responses(NamedTuple):
         )
 
     def value_of_extra(self, half: int, plays: "Plays") -> FloatArray:
-        """(H,) units of what hands play, their rows being the last candidate of each.
-
-        A hand that fouls is valued as if its rows were legal.
-        """
+        """(H,) units of what hands play, which was the `extra` of these responses."""
         shown = self.options.starts[1:] - 1
         declarations = np.zeros(len(shown), np.int8)
         declarations[plays.status == _SURRENDER] = SURRENDER
@@ -210,7 +207,7 @@ def respond(
     rules: Rules,
     bank: IntArray | None = None,
     num_relabellings: int = 1,
-    extra: npt.NDArray[np.int16] | None = None,
+    extra: Plays | None = None,
 ) -> Responses:
     """Values of every option of hands against those of the population that could sit there.
 
@@ -220,12 +217,15 @@ def respond(
         rules: The house rules; a pool is valued as two seats play it, home runs are not.
         bank: (H,) int8 side of each hand; None for rules without a bank.
         num_relabellings: 1..8, times a hand meets the population, its suits renamed each time.
-        extra: (H, 3) strengths of one more candidate a hand, the last of each; it may be dominated.
+        extra: The rows of these plays are one more candidate of each hand, the last; they may be
+            dominated, or foul.
     """
     options = frontier(hands, rules)
-    if extra is not None:
-        options = _with_extra(options, extra)
     size = len(hands)
+    last_fouls = np.zeros(size, np.bool_)
+    if extra is not None:
+        options = _with_extra(options, extra.strengths)
+        last_fouls = extra.status == _FOUL
     sides = np.zeros(size, np.int8) if bank is None else np.ascontiguousarray(bank, np.int8)
     _, naturals = natural_bits(hands, rules)
     keys = keys_of(hands, naturals, rules)
@@ -239,7 +239,8 @@ def respond(
     # About 1.3 % of all hands share no card with a given one; 3 % is far beyond what happens.
     limit = 2 * (int(0.015 * len(population) * num_relabellings) + 64)
     kernels.responses_into(
-        np.ascontiguousarray(relabelled), options.starts, options.strengths, naturals, keys,
+        np.ascontiguousarray(relabelled), options.starts, options.strengths, last_fouls,
+        naturals, keys,
         sides, *population[:4], *population.plays, rules.packed,
         *_gains(rules), limit, found.values, found.surrender, found.declare,
         found.met,

@@ -2052,7 +2052,7 @@ def _find_disjoint(mask, bank, groups, group_masks, masks, banks, found, chosen)
 
 @njit(cache=True, nogil=True)
 def responses_into(
-    relabelled, starts, candidates, naturals, natural_keys, bank,
+    relabelled, starts, candidates, last_fouls, naturals, natural_keys, bank,
     groups, group_masks, masks, banks, strengths, status, declared, keys,
     rules, gains, kept, limit, values, surrender_values, declare_values, num_opponents,
 ):  # fmt: skip
@@ -2062,8 +2062,9 @@ def responses_into(
     bank, once for each relabelling of its suits; every other one found goes to the second half.
     Each pairing is settled exactly, home runs aside; a pool as two seats play it.
 
-    relabelled (H, R) uint64 card sets, starts (H + 1,), candidates (M, 3) strengths, naturals (H,)
-    pattern or -1, natural_keys (H,), bank (H,) 1, 0, -1. Population of P hands in groups:
+    relabelled (H, R) uint64 card sets, starts (H + 1,), candidates (M, 3) strengths, last_fouls
+    (H,) bool whether a hand's last candidate is a foul, naturals (H,) pattern or -1, natural_keys
+    (H,), bank (H,) 1, 0, -1. Population of P hands in groups:
     groups (G + 1,), group_masks (G,) cards all of a group hold, masks (P,) uint64, banks (P,),
     strengths (P, 3), status, declared, keys (P,). gains and kept are those of `gains_into`. At
     most `limit` are met.
@@ -2149,6 +2150,16 @@ def responses_into(
             scale = 1.0 / max(met, 1)
             for m in range(mine.shape[0]):
                 totals[m] = (totals[m] + shared) * scale
+            if last_fouls[h]:
+                totals[mine.shape[0] - 1] = 0.0
+                for place in range(half, found, 2):
+                    p = chosen[place]
+                    pair[1] = strengths[p]
+                    pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
+                    totals[mine.shape[0] - 1] += scale * _price_of(
+                        FOUL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
+                        pool_units,
+                    )  # fmt: skip
             surrender_values[half, h] = give_up * scale
             declare_values[half, h] = declare * scale
             num_opponents[half, h] = met

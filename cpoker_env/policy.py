@@ -148,7 +148,7 @@ def check_actions(actions: Any, batch: DecisionBatch, name: str = "policy") -> A
 def is_within(values: IntArray, high: int) -> bool:
     """Whether integers are all in 0..high."""
     if values.size == 1:  # a single decision, where calling a kernel takes longest
-        return 0 <= values.item() <= high
+        return bool(0 <= values.item() <= high)
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     return bool(kernels.is_within(values.ravel(), high))

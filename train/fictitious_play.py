@@ -110,9 +110,7 @@ def _answer(part: IntArray, state: State, rules: Rules) -> tuple[Plays, Gains]:
     """Best responses of some hands to the population, and what they gain."""
     population = state.population
     before = population.plays.take(part)
-    found = respond(
-        state.hands[part], population, rules, population.banks[part], extra=before.strengths
-    )
+    found = respond(state.hands[part], population, rules, population.banks[part], extra=before)
     return found.mean().best_plays(rules), gains_of(found, before, rules)
 
 

@@ -1,0 +1,196 @@
+"""Answers to a stored population against plain settling, and the measure of weakness."""
+
+import json
+
+import numpy as np
+import pytest
+from cpoker_env.agents.population import (
+    RELABELLINGS,
+    draw_hands,
+    gather,
+    resolve,
+    respond,
+    sides_of,
+)
+from cpoker_env.agents.search import Search
+from cpoker_env.train.exploitability import interval, measure
+from cpoker_env.train.fictitious_play import Config, load_state, main, play_round, start_state
+
+from cpoker_env.arrangements import frontier
+from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.naturals import natural_bits
+from cpoker_env.policy import Actions, decisions_for, make_policy
+from cpoker_env.rules import PRESETS, Rules
+from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, settle_deals
+
+HOUSES = [
+    *((preset, {}) for preset in PRESETS),
+    ("mandarin", {"royalty_mode": "replace"}),
+    ("mandarin", {"scoop": "double_all"}),
+    ("mandarin", {"scoop": "double_all", "royalties": "protection"}),
+    ("mandarin", {"royalties": "protection"}),
+    ("western", {"overall_by": "points"}),
+    ("italian", {"topology": "pool"}),
+    ("mandarin", {"topology": "banker", "banker": 0}),
+    ("western", {"topology": "banker", "banker": 1}),
+]
+
+
+def crowd(rules, size, seed):
+    """Hands, rows and declarations that show, surrender, declare and foul."""
+    rng = np.random.default_rng(seed)
+    hands = draw_hands(seed, size)
+    decisions = decisions_for(hands, rules, seed=seed)
+    rows = make_policy("uniform", rules).act(decisions, rng).rows.copy()
+    declarations = np.where(decisions.naturals >= 0, DECLARE, SHOW)
+    if rules.surrender_allowed:
+        declarations[rng.random(size) < 0.1] = SURRENDER
+    foul = rng.random(size) < 0.1
+    rows[foul] = rows[foul][:, ::-1]
+    return hands, rows, declarations.astype(np.int8)
+
+
+def paid(hand, rows, declaration, others, rules, seat):
+    """Mean units of one choice against each of other hands, settled as two-seat deals."""
+    hands, their_rows, their_declarations = others
+    size = len(hands)
+    table = [np.tile(hand, (size, 1)), hands]
+    laid = [np.tile(rows, (size, 1)), their_rows]
+    told = [np.full(size, declaration, np.int8), their_declarations]
+    naturals = [natural_bits(part, rules)[1] for part in table]
+    if seat == 1:
+        table, laid, told, naturals = (part[::-1] for part in (table, laid, told, naturals))
+    stacked = (np.stack(part, axis=1) for part in (table, laid, told, naturals))
+    return settle_deals(*stacked, rules).units[:, seat].mean()
+
+
+@pytest.mark.parametrize(("preset", "options"), HOUSES, ids=[f"{p}-{o}" for p, o in HOUSES])
+def test_responses_equal_settling_pair_by_pair(preset, options):
+    rules = Rules.preset(preset, **options)
+    others = crowd(rules, 1600, 3)
+    sides = sides_of(rules, 1600)
+    population = gather(others[0], resolve(*others, rules), sides)
+    mine = crowd(rules, 8, 4)
+    my_sides = sides_of(rules, 8)
+    plays = resolve(*mine, rules)
+    found = respond(mine[0], population, rules, my_sides, extra=plays)
+    mean = found.mean()
+    for h, hand in enumerate(mine[0]):
+        is_met = ~np.isin(others[0], hand).any(axis=1) & (sides == -my_sides[h])
+        met = [part[is_met] for part in others]
+        assert found.met[:, h].sum() == is_met.sum() > 0
+        seat = 0 if rules.banker is None else rules.banker if my_sides[h] == 1 else 1 - rules.banker
+        first, last = found.options.starts[h], found.options.starts[h + 1] - 1
+        for place in (first, (first + last) // 2, last - 1):
+            told = paid(hand, found.options.rows[place], SHOW, met, rules, seat)
+            assert mean.values[0, place] == pytest.approx(told, abs=1e-9)
+        told = paid(hand, mine[1][h], SHOW, met, rules, seat)
+        assert mean.values[0, last] == pytest.approx(told, abs=1e-9)
+        told = paid(hand, mine[1][h], SURRENDER, met, rules, seat)
+        if rules.surrender_allowed:
+            assert mean.surrender[0, h] == pytest.approx(told, abs=1e-9)
+        if found.naturals[h] >= 0:
+            told = paid(hand, mine[1][h], DECLARE, met, rules, seat)
+            assert mean.declare[0, h] == pytest.approx(told, abs=1e-9)
+        own = mean.value_of_extra(0, plays)[h]
+        assert own == pytest.approx(paid(hand, mine[1][h], mine[2][h], met, rules, seat), abs=1e-9)
+
+
+def test_relabellings_keep_ranks_colours_and_flushes():
+    hands = draw_hands(1, 50)
+    rules = Rules.preset("mandarin")
+    bits, _ = natural_bits(hands, rules)
+    assert len({tuple(suits) for suits in RELABELLINGS.tolist()}) == 8
+    for suits in RELABELLINGS:
+        renamed = np.sort((hands & ~3) | suits[hands & 3].astype(np.int8), axis=1)[:, ::-1]
+        renamed = np.ascontiguousarray(renamed)
+        assert (natural_bits(renamed, rules)[0] == bits).all()
+        before, after = frontier(hands, rules), frontier(renamed, rules)
+        assert (before.strengths == after.strengths).all()
+
+
+class Always:
+    """Plays the same declaration with every hand, or fouls."""
+
+    def __init__(self, declaration, rows):
+        self.declaration, self.rows = declaration, rows
+
+    def act(self, batch, rng):
+        size = len(batch)
+        rows = np.tile(np.array(self.rows, np.int8), (size, 1))
+        return Actions(np.full(size, self.declaration, np.int8), rows)
+
+
+def test_exploitability_of_giving_up_is_the_price():
+    surrender = Always(SURRENDER, [2] * 5 + [1] * 5 + [0] * 3)
+    _, gains = measure(surrender, Rules.preset("western"), num_hands=50, num_samples=20)
+    assert (gains.lower == 3).all()
+    assert (gains.upper == 3).all()
+    assert (gains.own == 0).all()
+    assert gains.differs.all()
+    foul = Always(SHOW, [2] * 13)
+    _, gains = measure(foul, Rules.preset("basic"), num_hands=50, num_samples=20)
+    assert (gains.lower == 3).all()
+    assert (gains.own == 0).all()
+
+
+def test_exploitability_orders_the_heuristics():
+    rules = Rules.preset("four_two")
+    told = {}
+    for name in ("uniform", "greedy", "balanced"):
+        _, gains = measure(make_policy(name, rules), rules, num_hands=300, num_samples=600)
+        lower, upper = interval(gains.lower), interval(gains.upper)
+        assert lower.mean <= upper.mean
+        told[name] = lower
+    assert told["uniform"].mean > 3
+    assert 1 < told["greedy"].mean < 2
+    assert told["balanced"].mean - told["balanced"].half_width < 0.06
+
+
+def test_exploitability_is_the_same_for_any_number_of_threads():
+    rules = Rules.preset("mandarin")
+    policy = make_policy("greedy", rules)
+    one, three = (
+        measure(policy, rules, num_hands=600, num_samples=50, threads=threads)[1]
+        for threads in (1, 3)
+    )
+    assert (one.lower == three.lower).all()
+    assert (one.num_opponents == three.num_opponents).all()
+    with pytest.raises(ConfigError, match="measure 2 seats"):
+        measure(policy, rules, num_players=4)
+
+
+SMALL = Config(rules="mandarin", hands=6000, rounds=3)
+
+
+def test_fictitious_play_lowers_exploitability_and_resumes_exactly(tmp_path):
+    rules = Rules.preset("mandarin")
+    state = start_state(SMALL, rules)
+    first = interval(play_round(state, SMALL, rules).upper)
+    for _ in range(5):
+        last = interval(play_round(state, SMALL, rules).upper)
+    assert last.mean < first.mean
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    main(Config(**{**SMALL.__dict__, "out": whole}))
+    main(Config(**{**SMALL.__dict__, "out": cut, "rounds": 3}))
+    saved = cut / "state.safetensors"
+    with pytest.raises(CheckpointError, match="resume"):
+        main(Config(**{**SMALL.__dict__, "out": cut}))
+    with pytest.raises(CheckpointError, match="same settings"):
+        load_state(saved, Config(**{**SMALL.__dict__, "seed": 2}), rules)
+    main(Config(**{**SMALL.__dict__, "out": cut, "resume": True}))
+    assert (whole / "agent.safetensors").read_bytes() == (cut / "agent.safetensors").read_bytes()
+    record = json.loads((whole / "agent.json").read_text(encoding="utf-8"))
+    assert record["config"]["kind"] == "population"
+    policy = make_policy(f"search:{whole / 'agent'}", rules)
+    assert isinstance(policy, Search)
+    hands = draw_hands(11, 20)
+    batch = decisions_for(hands, rules)
+    actions = policy.act(batch, np.random.default_rng(0))
+    for h, options in enumerate(policy.candidates(batch, 3)):
+        label, rows, units = options[0]
+        assert units >= options[1][2] >= options[2][2]
+        if label == "show":
+            assert (actions.rows[h] == rows).all()
+    with pytest.raises(CheckpointError, match="of the same rules"):
+        make_policy(f"search:{whole / 'agent'}", "western")
