@@ -45,5 +45,5 @@ class Greedy:
         rows = np.empty((len(batch), 13), np.int8)
         tables = tables_for(batch.rules)
         kernels.greedy_into(batch.hands, tables.rows, tables.splits, batch.rules.packed, rows)
-        declarations = (batch.naturals >= 0).view(np.int8) * _DECLARE
+        declarations = (batch.naturals >= 0) * _DECLARE
         return Actions(declarations, rows)

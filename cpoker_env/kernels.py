@@ -2202,11 +2202,29 @@ def lay_into(hands, rows, laid, starts):
 
 
 @njit(cache=True, nogil=True)
-def hand_bits_into(hands, bits):
-    """Cards of hands (B, 13) as ones in bits (B, 52), zero before."""
+def available_into(can_surrender, naturals, seat, available):
+    """Declarations (B, 3) one seat has: to show always; of can_surrender, naturals (B, N)."""
+    for b in range(available.shape[0]):
+        available[b, 0] = 1
+        available[b, 1] = can_surrender[b, seat]
+        available[b, 2] = naturals[b, seat] >= 0
+
+
+@njit(cache=True, nogil=True)
+def see_into(hands, bits, seat, cards, held, patterns):
+    """What one seat sees of deals: its hand of hands (B, N, 13) and naturals of bits (B, N).
+
+    Fills cards (B, 13), held (B, 52) and patterns (B, P) int8, the latter two as ones and zeros.
+    """
     for b in range(hands.shape[0]):
+        for card in range(52):
+            held[b, card] = 0
         for i in range(13):
-            bits[b, hands[b, i]] = 1
+            card = hands[b, seat, i]
+            cards[b, i] = card
+            held[b, card] = 1
+        for pattern in range(patterns.shape[1]):
+            patterns[b, pattern] = bits[b, seat] >> pattern & 1
 
 
 @njit(cache=True, nogil=True)

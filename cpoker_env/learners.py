@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from cpoker_env import kernels
 from cpoker_env.arrangements import check_hands, evaluate
 from cpoker_env.cards import Card, parse_hand
 from cpoker_env.errors import ActionError, CardError, PolicyError
@@ -146,8 +147,7 @@ class Learners:
             self.deals = self.deals.put(where, new)
             self._problems = np.where(where, self._no_problems, self._problems)
         self._seen = None
-        self._available[:, 1] = self.deals.can_surrender[:, 0]
-        np.greater_equal(self.deals.naturals[:, 0], 0, out=self._available[:, 2], casting="unsafe")
+        self._available = available_to(self.deals, 0)
         self.form.begin(self.deals, where, self.table.rules)
 
     def observe(self) -> dict[str, npt.NDArray[Any]]:
@@ -165,9 +165,7 @@ class Learners:
 
     def observe_deals(self, deals: Deals) -> dict[str, npt.NDArray[Any]]:
         """The part of the observations that the deals alone decide."""
-        return observe(
-            deals.hands[:, 0], deals.bits[:, 0], self.table.rules, self.table.num_players
-        )
+        return observe(deals.hands, deals.bits, self.table.rules, self.table.num_players)
 
     def available(self) -> npt.NDArray[np.int8]:
         """(B, 3) int8: which declarations each learner has."""
@@ -255,6 +253,13 @@ class Learners:
         if len(wrong):
             which = f"environment {wrong[0]}: " if self.size > 1 else ""
             raise ActionError(which + problem_text(int(problems[wrong[0]])))
+
+
+def available_to(deals: Deals, seat: int) -> npt.NDArray[np.int8]:
+    """(B, 3) int8: which declarations a seat has."""
+    available = np.empty((len(deals), 3), np.int8)
+    kernels.available_into(deals.can_surrender, deals.naturals, seat, available)
+    return available
 
 
 def problem_text(problems: int) -> str:

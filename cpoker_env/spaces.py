@@ -13,10 +13,6 @@ from cpoker_env.rules import NUM_PATTERNS, Rules
 MAX_STACK = 1_000_000.0
 """Bound of a stack in units, in either direction."""
 
-_PATTERN_BITS = (np.arange(1 << NUM_PATTERNS)[:, None] >> np.arange(NUM_PATTERNS) & 1).astype(
-    np.int8
-)
-
 
 def observation_space(rules: Rules, num_players: int, has_stacks: bool = False) -> spaces.Dict:
     """Space of what one seat sees; see the table in `ChinesePokerEnv`."""
@@ -42,16 +38,18 @@ def observe(
     """Observations of one seat at B tables, new arrays each time.
 
     Args:
-        hands: (B, 13) int8, each highest first.
-        bits: (B,) int16, bit sets of the naturals held.
+        hands: (B, N, 13) int8 of all seats, each highest first.
+        bits: (B, N) int16, bit sets of the naturals held.
         rules: Decide whether there is a bank to see.
         num_players: Seats at each table.
         seat: The seat that sees them; the bank is told from there.
     """
     size = len(hands)
-    held = np.zeros((size, NUM_CARDS), np.int8)
-    kernels.hand_bits_into(hands, held)
-    observation = {"cards": hands.copy(), "hand": held, "naturals": _PATTERN_BITS[bits]}
+    cards = np.empty((size, HAND_SIZE), np.int8)
+    held = np.empty((size, NUM_CARDS), np.int8)
+    patterns = np.empty((size, NUM_PATTERNS), np.int8)
+    kernels.see_into(hands, bits, seat, cards, held, patterns)
+    observation = {"cards": cards, "hand": held, "naturals": patterns}
     if rules.topology == "banker":
         bank = np.zeros((size, num_players), np.int8)
         bank[:, ((rules.banker or 0) - seat) % num_players] = 1

@@ -240,7 +240,7 @@ def _keys(seeds: npt.NDArray[np.uint64] | int, size: int) -> npt.NDArray[np.uint
 def arrangements_of(deals: Deals, actions: Actions, deal: int) -> tuple[Arrangement, ...]:
     """What every seat of one deal laid."""
     hands = deals.hands[deal]
-    laid = np.empty_like(hands)
+    laid = np.empty(hands.shape, np.int8)
     starts = np.empty((len(hands), 2), np.int64)
     kernels.lay_into(hands, actions.rows[deal], laid, starts)
     return tuple(
