@@ -174,6 +174,20 @@ def middle_first(rng, is_joint):
     return RowValues([falls[0], -falls[1], falls[2]])
 
 
+def scoop_first(rng, is_joint):
+    """Units that fall a little and a scoop that is worth far more: bounds need both."""
+    rises = [np.arange(size) / size for size in TABLE_SIZES]
+    falls = [-0.02 * rise for rise in rises]
+    lost = [1 - rise for rise in rises]
+    return RowValues(falls, rises, lost, [np.full(size, 9.0) for size in TABLE_SIZES])
+
+
+def middle_heavy(rng, is_joint):
+    """Wants the middle as strong as the back, where the rules let it."""
+    rises = [np.arange(size) / size for size in TABLE_SIZES]
+    return RowValues([0.001 * rises[0], rises[1], 0.5 * rises[2]])
+
+
 @pytest.mark.parametrize("options", MAIN_VARIANTS, ids=lambda options: "-".join(options.values()))
 def test_best_equals_brute_force(options):
     rules = Rules.preset("basic", **options)
@@ -185,6 +199,8 @@ def test_best_equals_brute_force(options):
         for is_joint in (False, True)
     ]
     assert [values.is_monotone for values in functions] == [False, False, True, True, False, False]
+    functions += [scoop_first(rng, True), middle_heavy(rng, False)]
+    assert [values.is_monotone for values in functions[6:]] == [False, True]
     told = [best(hands, values, rules) for values in functions]
     for found in told:
         again, is_legal = evaluate(hands, found.rows, rules)

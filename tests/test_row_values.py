@@ -129,6 +129,21 @@ def test_a_falling_table_is_not_monotone():
         assert not RowValues(**tables).is_monotone
 
 
+def test_a_scoop_that_costs_its_winner_is_not_monotone():
+    rising = three(lambda size: np.arange(size) / size)
+    flat, falling = three(np.zeros), [1 - r for r in rising]
+    minus = three(lambda size: np.full(size, -1.0))
+    assert not RowValues(flat, rising, falling, prizes=minus).is_monotone
+    assert not RowValues(flat, rising, falling, prices=minus).is_monotone
+    # One row's prize may be negative as long as the three together are not.
+    mixed = [minus[0], three(lambda size: np.full(size, 2.0))[1], flat[2]]
+    assert RowValues(flat, rising, falling, prizes=mixed).is_monotone
+    # A prize that falls needs units of its own row that make up for it, whatever the others' are.
+    falls = [1 - 0.5 * r for r in rising]
+    assert not RowValues(flat, rising, falling, prizes=falls).is_monotone
+    assert RowValues([2 * r for r in rising], rising, falling, prizes=falls).is_monotone
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
