@@ -13,6 +13,7 @@ from cpoker_env.agents.population import (
     sides_of,
 )
 from cpoker_env.agents.search import Search
+from cpoker_env.train.evaluate import duel
 from cpoker_env.train.exploitability import interval, measure
 from cpoker_env.train.fictitious_play import Config, load_state, main, play_round, start_state
 
@@ -194,3 +195,12 @@ def test_fictitious_play_lowers_exploitability_and_resumes_exactly(tmp_path):
             assert (actions.rows[h] == rows).all()
     with pytest.raises(CheckpointError, match="of the same rules"):
         make_policy(f"search:{whole / 'agent'}", "western")
+
+
+def test_the_shipped_population_is_used_by_name_and_beats_greedy():
+    rules = Rules.preset("four_two")
+    search = make_policy("search", rules)
+    result = duel(search, make_policy("greedy", rules), rules, 2, 250, 3)
+    assert result.units - result.half_width > 0.9
+    with pytest.raises(CheckpointError, match="no population ships"):
+        make_policy("search", Rules.preset("four_two", surrender_cost=3))
