@@ -15,7 +15,7 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from cpoker_env.errors import CheckpointError, RulesError
 from cpoker_env.rules import Rules
@@ -93,6 +93,34 @@ def load_checkpoint(name: str) -> Checkpoint:
     except (SafetensorError, RulesError) as error:
         raise CheckpointError(f"checkpoint {name!r}: {error}") from None
     return Checkpoint(path.name, rules, record["config"], weights, record["results"])
+
+
+def load_run(
+    path: Path, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """What a run saved to go on from: its record, with the settings under `config`, and tensors.
+
+    Args:
+        path: A safetensors file whose metadata holds the record as JSON under `state`.
+        settings: Those that decide the result; the run's must be the same.
+
+    Raises:
+        CheckpointError: Missing, damaged, or of a run with other settings.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            record: dict[str, Any] = json.loads(file.metadata()["state"])
+        tensors = safetensors.torch.load(path.read_bytes())
+        theirs = dict(record["config"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
+    for name in {**settings, **theirs}:
+        if settings.get(name) != theirs.get(name):
+            raise CheckpointError(
+                f"{path}: the run has {name} {theirs.get(name)!r}, not {settings.get(name)!r}: "
+                "resume with the same settings"
+            )
+    return record, tensors
 
 
 def shipped_names() -> list[str]:

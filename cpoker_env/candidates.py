@@ -20,7 +20,7 @@ from cpoker_env.row_values import row_values, top_arrangements
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import SHOW
 from cpoker_env.table import Deals
-from cpoker_env.tables import NUM_FRONT_STRENGTHS, NUM_STRENGTHS
+from cpoker_env.valuation import TABLE_SIZES
 
 
 class Candidates:
@@ -91,10 +91,9 @@ class Candidates:
         exists = np.arange(self.num_candidates) < counts[:, None]
         tables = row_values(rules, self.num_players)[side]
         features = np.zeros((len(hands), self.num_candidates, 10), np.float32)
-        strongest = (NUM_FRONT_STRENGTHS - 1, NUM_STRENGTHS - 1, NUM_STRENGTHS - 1)
-        for row, most in enumerate(strongest):
+        for row, num_strengths in enumerate(TABLE_SIZES):
             strength = strengths[:, :, row]
-            features[:, :, row] = strength / most
+            features[:, :, row] = strength / (num_strengths - 1)
             if tables.wins is not None:
                 features[:, :, 3 + row] = tables.wins[row][strength]
             if tables.losses is not None:

@@ -163,10 +163,6 @@ class Learners:
             one[key] = part[0]
         return one
 
-    def observe_deals(self, deals: Deals) -> dict[str, npt.NDArray[Any]]:
-        """The part of the observations that the deals alone decide."""
-        return observe(deals.hands, deals.bits, self.table.rules, self.table.num_players)
-
     def available(self) -> npt.NDArray[np.int8]:
         """(B, 3) int8: which declarations each learner has."""
         return self._available.copy()
@@ -232,8 +228,10 @@ class Learners:
         return Outcome(where, deals, actions, settled, told)
 
     def _see(self) -> dict[str, npt.NDArray[Any]]:
+        """The part of the observations that the deals alone decide, worked out once for them."""
         if self._seen is None:
-            self._seen = self.observe_deals(self._dealt())
+            deals, table = self._dealt(), self.table
+            self._seen = observe(deals.hands, deals.bits, table.rules, table.num_players)
         return self._seen
 
     def _dealt(self) -> Deals:

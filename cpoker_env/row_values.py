@@ -95,11 +95,7 @@ def arrangement_values(
     """
     tables = _tables_for(rules, num_players)
     _check_sides(sides, len(strengths), list(tables))
-    values = np.empty(len(strengths))
-    for side, found in tables.items():
-        mine = sides == side
-        values[mine] = _values_of(np.ascontiguousarray(strengths[mine], np.int16), found, rules)
-    return values
+    return _values_by_side(strengths, sides, tables, rules)
 
 
 def top_arrangements(
@@ -127,8 +123,9 @@ def top_arrangements(
     rules = Rules.of(rules)
     options = frontier(hands, rules)
     sides = np.asarray(bank, np.float64)
-    _check_sides(sides, len(options), list(_tables_for(rules, num_players)))
-    values = arrangement_values(options.strengths, sides[options.hand_index], rules, num_players)
+    tables = _tables_for(rules, num_players)
+    _check_sides(sides, len(options), list(tables))
+    values = _values_by_side(options.strengths, sides[options.hand_index], tables, rules)
     return select_top(options, values, int(k))
 
 
@@ -233,6 +230,16 @@ def _pool_values(
         beats_all,
         prizes=[np.full(size, float(others)) for size in TABLE_SIZES],
     )
+
+
+def _values_by_side(
+    strengths: IntArray, sides: IntArray, tables: dict[int, _Side], rules: Rules
+) -> npt.NDArray[np.float64]:
+    values = np.empty(len(strengths))
+    for side, found in tables.items():
+        mine = sides == side
+        values[mine] = _values_of(np.ascontiguousarray(strengths[mine], np.int16), found, rules)
+    return values
 
 
 def _values_of(

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from cpoker_env import kernels
+from cpoker_env.arrangements import ROW_SIZES
 from cpoker_env.cards import HAND_SIZE
 from cpoker_env.errors import ConfigError
 from cpoker_env.form import (
@@ -25,7 +26,7 @@ from cpoker_env.table import Deals
 from cpoker_env.tables import tables_for
 
 NOT_PLACED = 3
-ROW_ROOM = np.array([3, 5, 5], np.int8)
+ROW_ROOM = np.array(ROW_SIZES, np.int8)
 _BACK_FIRST = np.repeat(np.array([2, 1, 0], np.int8), [5, 5, 3])
 """Rows that stand for a hand nobody has to look at."""
 
@@ -81,7 +82,6 @@ class Sequential:
 
     def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
         at = slice(None) if where is None else where
-        self.rules = rules
         self._hands[at] = deals.hands[at, 0]
         self._rows[at] = NOT_PLACED
         self._at[at] = 0

@@ -57,7 +57,7 @@ class Structured:
         return {}
 
     def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
-        self.rules = rules
+        """Nothing to keep: one step is the whole hand."""
 
     def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
         """Random actions that never foul: arrangements drawn uniformly, no declarations."""

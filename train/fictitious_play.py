@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 import torch
-from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
+from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
 from cpoker_env.agents.population import (
     IntArray,
     Plays,
@@ -31,7 +31,6 @@ from cpoker_env.agents.population import (
 from cpoker_env.train.exploitability import Gains, gains_of, interval, join_gains, play_hands
 from rich.console import Console
 from rich.progress import Progress
-from safetensors import SafetensorError, safe_open
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import make_policy
@@ -127,17 +126,11 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
+    record, tensors = load_run(path, _identity(config))
     try:
-        with safe_open(path, "np") as file:
-            record = json.loads(file.metadata()["state"])
-        plays = Plays(**safetensors.numpy.load(path.read_bytes()))
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        plays = Plays(**{name: tensor.numpy() for name, tensor in tensors.items()})
+    except TypeError as error:
         raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
-    if record["config"] != _identity(config):
-        raise CheckpointError(
-            f"{path}: the run has {record['config']}, not {_identity(config)}: "
-            "resume with the same settings"
-        )
     hands = draw_hands(config.seed, config.hands)
     population = gather(hands, plays, sides_of(rules, len(hands)))
     return State(hands, population, record["round"], record["seconds"])

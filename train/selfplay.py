@@ -26,13 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
-from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
+from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
 from cpoker_env.agents.network import ValueNetwork, hand_features
 from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
 from cpoker_env.train.evaluate import duel, results_table
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from safetensors import SafetensorError, safe_open
 
 from cpoker_env import kernels
 from cpoker_env.arrangements import Frontier, frontier
@@ -351,19 +350,7 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
-    try:
-        with safe_open(path, "pt") as file:
-            record = json.loads(file.metadata()["state"])
-        tensors = safetensors.torch.load(path.read_bytes())
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
-    mine = _identity(config)
-    for name, value in record["config"].items():
-        if mine.get(name) != value:
-            raise CheckpointError(
-                f"{path}: the run has {name} {value!r}, not {mine.get(name)!r}: "
-                "resume with the same settings"
-            )
+    record, tensors = load_run(path, _identity(config))
     state = start_state(config, rules)
     state.network.load_state_dict(_under("network.", tensors))
     adam = state.optimizer.state_dict()
