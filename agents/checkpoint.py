@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from cpoker_env.errors import CheckpointError, RulesError
-from cpoker_env.rules import Rules
+from cpoker_env.rules import PRESETS, Rules
 
 FORMAT = 1
 
@@ -128,6 +128,23 @@ def shipped_names() -> list[str]:
     folder = importlib.resources.files("cpoker_env.checkpoints")
     return sorted(
         entry.name.removesuffix(".json") for entry in folder.iterdir() if ".json" in entry.name
+    )
+
+
+def shipped_for(kind: str, rules: Rules, num_players: int) -> str:
+    """Name of what ships for these rules: KIND-PRESET-SEATS where seats matter, or KIND-PRESET.
+
+    Raises:
+        CheckpointError: Nothing of this kind does.
+    """
+    shipped = shipped_names()
+    for preset in PRESETS:
+        for name in (f"{kind}-{preset}-{num_players}", f"{kind}-{preset}"):
+            if name in shipped and rules == Rules.preset(preset):
+                return name
+    raise CheckpointError(
+        f"{kind}: nothing ships for the rules {rules.name}: make it with "
+        f"python -m cpoker_env.train.fictitious_play and name it, {kind}:PATH"
     )
 
 

@@ -7,7 +7,7 @@ leave to the others; home runs aside, nothing is approximated but the population
 from functools import lru_cache
 
 import numpy as np
-from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_names
+from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_for
 from cpoker_env.agents.options import Option, list_options
 from cpoker_env.agents.population import (
     Plays,
@@ -22,7 +22,7 @@ from cpoker_env.agents.population import (
 
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
-from cpoker_env.rules import PRESETS, Rules
+from cpoker_env.rules import Rules
 from cpoker_env.scoring import SHOW, SURRENDER
 
 CHUNK = 512
@@ -78,18 +78,7 @@ def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Searc
     Raises:
         CheckpointError: None ships, or it cannot be read, or is of other rules.
     """
-    return Search(rules, _load(rules, argument or _shipped(rules)))
-
-
-def _shipped(rules: Rules) -> str:
-    for preset in PRESETS:
-        name = f"search-{preset}"
-        if name in shipped_names() and rules == Rules.preset(preset):
-            return name
-    raise CheckpointError(
-        f"no population ships for the rules {rules.name}: make one with "
-        "python -m cpoker_env.train.fictitious_play and name it, search:PATH"
-    )
+    return Search(rules, _load(rules, argument or shipped_for("search", rules, num_players)))
 
 
 @lru_cache(maxsize=8)

@@ -1808,6 +1808,205 @@ def population_values_into(
                 surrender_values[h] = mean
 
 
+class ChanceTables(NamedTuple):
+    """What rows are worth and how that depends on the hand's own cards, as `corrected_into` reads it.
+
+    worth: value of rows that are won independently of each other and of the hand.
+    gains: (3, S) units that move from loser to winner with one more row won.
+    places: (3, S) float64 place of a strength among the K knots of its row.
+    coefficients: (3, K, F) what each feature of the hand adds to the chance to win at a knot.
+    shared: (F,) units that each feature adds whatever is shown.
+    scoops: (2, 3) units for the first three powers of the chance to make a scoop, and to suffer one.
+    """
+
+    worth: Worth
+    gains: np.ndarray
+    places: np.ndarray
+    coefficients: np.ndarray
+    shared: np.ndarray
+    scoops: np.ndarray
+
+
+NUM_FEATURES = 27
+"""One, thirteen ranks, three suits and ten straights."""
+
+
+@njit(cache=True, nogil=True)
+def features_into(hands, features):
+    """Features (H, NUM_FEATURES) float64 of hands: what they leave to the others.
+
+    The constant 1, how many of each rank they hold more than one, the lengths of their three
+    longest suits and how many ranks of each straight, as differences from usual hands.
+    """
+    ranks = np.empty(14, np.int64)
+    suits = np.empty(4, np.int64)
+    for h in range(hands.shape[0]):
+        ranks[:] = 0
+        suits[:] = 0
+        for i in range(13):
+            ranks[(hands[h, i] >> 2) + 1] += 1
+            suits[hands[h, i] & 3] += 1
+        ranks[0] = ranks[13]
+        suits.sort()
+        features[h, 0] = 1.0
+        for rank in range(13):
+            features[h, 1 + rank] = ranks[rank + 1] - 1.0
+        features[h, 14] = 0.5 * (suits[3] - 5)
+        features[h, 15] = 0.5 * (suits[2] - 4)
+        features[h, 16] = 0.5 * (suits[1] - 3)
+        for low in range(10):
+            held = 0
+            for rank in range(low, low + 5):
+                held += ranks[rank] > 0
+            features[h, 17 + low] = 0.3 * (held - 3)
+
+
+@njit(cache=True)
+def _lay_effects(features, tables, effects):
+    """Fill effects (3, K): what a hand's own cards add to its chance to win, at each knot."""
+    coefficients = tables.coefficients
+    for row in range(3):
+        for knot in range(coefficients.shape[1]):
+            effect = 0.0
+            for i in range(NUM_FEATURES):
+                effect += coefficients[row, knot, i] * features[i]
+            effects[row, knot] = effect
+
+
+@njit(cache=True, forceinline=True)
+def _knot_of(place, num_knots):
+    """(knot below, share of the knot above) of a place among knots."""
+    knot = min(np.int64(place), num_knots - 2)
+    return knot, place - knot
+
+
+@njit(cache=True)
+def _take_rows(strengths, tables, rows):
+    """Copy to rows (3, 5) what the tables say of three strengths."""
+    rows[0] = tables.worth.front[strengths[0]]
+    rows[1] = tables.worth.middle[strengths[1]]
+    rows[2] = tables.worth.back[strengths[2]]
+
+
+@njit(cache=True)
+def _correct_rows(strengths, tables, effects, rows):
+    """Move chances of rows (3, 5) by what the hand's own cards do; returns the units that adds."""
+    added = 0.0
+    for row in range(3):
+        knot, share = _knot_of(tables.places[row, strengths[row]], effects.shape[1])
+        effect = effects[row, knot] * (1.0 - share) + effects[row, knot + 1] * share
+        rows[row, 1] += effect
+        rows[row, 2] -= effect
+        added += effect * tables.gains[row, strengths[row]]
+    return added
+
+
+@njit(cache=True, nogil=True)
+def corrected_into(starts, strengths, features, tables, values, chances):
+    """Values (M,) of arrangements (M, 3) of hands of features (H, F), own cards considered.
+
+    Fills chances (M, 3) with the chance to win each row too, where it has a size.
+    """
+    effects = np.empty(tables.coefficients.shape[:2])
+    rows = np.empty((3, 5))
+    for h in range(starts.size - 1):
+        _lay_effects(features[h], tables, effects)
+        shared = 0.0
+        for i in range(NUM_FEATURES):
+            shared += tables.shared[i] * features[h, i]
+        for m in range(starts[h], starts[h + 1]):
+            _take_rows(strengths[m], tables, rows)
+            total = shared + rows[0, 0] + rows[1, 0] + rows[2, 0]
+            won, lost = _scoop_chances(rows)
+            for power in range(3):
+                total += tables.scoops[0, power] * won ** (power + 1)
+                total += tables.scoops[1, power] * lost ** (power + 1)
+            total += _correct_rows(strengths[m], tables, effects, rows)
+            if tables.worth.has_joint:
+                total += _joint_of(rows[0], rows[1], rows[2], tables.worth)
+            values[m] = total
+            if chances.size:
+                for row in range(3):
+                    chances[m, row] = min(max(rows[row, 1], 0.0), 1.0)
+
+
+@njit(cache=True, forceinline=True)
+def _scoop_chances(rows):
+    return rows[0, 1] * rows[1, 1] * rows[2, 1], rows[0, 2] * rows[1, 2] * rows[2, 2]
+
+
+@njit(cache=True)
+def _slopes_into(rows, strengths, tables, slopes):
+    """What one more chance to win each row, instead of to lose it, adds to the value; (3,)."""
+    prize = rows[0, 3] + rows[1, 3] + rows[2, 3]
+    price = rows[0, 4] + rows[1, 4] + rows[2, 4]
+    for row in range(3):
+        j, k = (row + 1) % 3, (row + 2) % 3
+        tied = (1.0 - rows[j, 1] - rows[j, 2]) * (1.0 - rows[k, 1] - rows[k, 2])
+        margins = (rows[j, 1] - rows[j, 2]) * (rows[k, 1] - rows[k, 2])
+        slopes[row] = (
+            tables.gains[row, strengths[row]]
+            + rows[j, 1] * rows[k, 1] * prize
+            + rows[j, 2] * rows[k, 2] * price
+            + tables.worth.majority * (1.0 + tied - margins)
+        )
+
+
+@njit(cache=True, nogil=True)
+def add_equations_into(
+    starts, strengths, features, targets, weights, least, tables, matrix, vector
+):
+    """Add the normal equations of the unknowns of `tables` to matrix (D, D) and vector (D,).
+
+    Unknowns in order: coefficients (3, K, F), shared (F,), scoops (2, 3). The model is linear
+    around the tables without them, which hold zeros there. targets (M,) values, weights (M,);
+    those below `least` are passed over. Only the lower triangle is filled.
+    """
+    num_knots = tables.coefficients.shape[1]
+    shared_at = 3 * num_knots * NUM_FEATURES
+    size = 6 * NUM_FEATURES + NUM_FEATURES + 6
+    where = np.empty(size, np.int64)
+    x = np.empty(size)
+    rows = np.empty((3, 5))
+    slopes = np.empty(3)
+    for h in range(starts.size - 1):
+        for m in range(starts[h], starts[h + 1]):
+            if weights[m] < least:
+                continue
+            _take_rows(strengths[m], tables, rows)
+            _slopes_into(rows, strengths[m], tables, slopes)
+            at = 0
+            for row in range(3):
+                knot, share = _knot_of(tables.places[row, strengths[m, row]], num_knots)
+                first = (row * num_knots + knot) * NUM_FEATURES
+                for i in range(2 * NUM_FEATURES):
+                    part = 1.0 - share if i < NUM_FEATURES else share
+                    where[at] = first + i
+                    x[at] = slopes[row] * part * features[h, i % NUM_FEATURES]
+                    at += 1
+            for i in range(NUM_FEATURES):
+                where[at] = shared_at + i
+                x[at] = features[h, i]
+                at += 1
+            won, lost = _scoop_chances(rows)
+            for power in range(3):
+                where[at + power] = shared_at + NUM_FEATURES + power
+                where[at + 3 + power] = shared_at + NUM_FEATURES + 3 + power
+                x[at + power], x[at + 3 + power] = won ** (power + 1), lost ** (power + 1)
+            base = rows[0, 0] + rows[1, 0] + rows[2, 0]
+            if tables.worth.has_joint:
+                base += _joint_of(rows[0], rows[1], rows[2], tables.worth)
+            error = targets[m] - base
+            for i in range(size):
+                scaled = weights[m] * x[i]
+                if scaled == 0.0:
+                    continue
+                vector[where[i]] += scaled * error
+                line = matrix[where[i]]
+                for j in range(i + 1):
+                    line[where[j]] += scaled * x[j]
+
+
 _BITS1 = np.uint64(0x5555555555555555)
 _BITS2 = np.uint64(0x3333333333333333)
 _BITS4 = np.uint64(0x0F0F0F0F0F0F0F0F)

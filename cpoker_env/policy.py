@@ -159,6 +159,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "uniform": "cpoker_env.agents.heuristics:Uniform",
     "greedy": "cpoker_env.agents.heuristics:Greedy",
     "balanced": "cpoker_env.agents.balanced:make_balanced",
+    "equilibrium": "cpoker_env.agents.equilibrium:make_equilibrium",
     "search": "cpoker_env.agents.search:make_search",
     "checkpoint": "cpoker_env.agents.neural:load_policy",
 }

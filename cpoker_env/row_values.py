@@ -74,6 +74,19 @@ def row_values(rules: Rules | str, num_players: int = 2) -> dict[int, RowValues]
     return {side: tables.closed for side, tables in _tables_for(rules, num_players).items()}
 
 
+def row_values_of(
+    counts: list[npt.NDArray[np.floating[Any]]], side: int, rules: Rules
+) -> RowValues:
+    """Value function against hands whose rows are seen as often as `counts` say.
+
+    Args:
+        counts: Per row, by strength, how often opponents show it.
+        side: 1 for the bank, -1 against it, 0 without one.
+        rules: The house rules; a pool as two seats play it.
+    """
+    return _tables_of(counts, side, rules, 2).closed
+
+
 def has_closed_form(rules: Rules) -> bool:
     """Whether `row_values` tell the overall point as the rules have it."""
     return rules.topology == "pool" or rules.overall_by == "rows" or rules.overall_point == 0

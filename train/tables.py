@@ -1,0 +1,228 @@
+"""Fit the tables of `equilibrium` to exact values against a population near equilibrium.
+
+Options of many hands are valued exactly against the population, card removal included; the tables
+take what rows are worth on average from the population's own rows, and a weighted ridge regression
+finds what the hand's own cards change. Options far from the best count little.
+
+    python -m train.tables --population search-four_two
+"""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from cpoker_env.agents.chances import (
+    NUM_FEATURES,
+    FloatArray,
+    SideTables,
+    chance_tables,
+    features_of,
+    independent_side,
+)
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
+from cpoker_env.agents.population import IntArray, Population, Responses, draw_hands, respond
+from cpoker_env.agents.search import population_of
+from rich.console import Console
+from rich.progress import track
+
+from cpoker_env import kernels
+from cpoker_env.errors import ConfigError
+from cpoker_env.rules import F_NATURAL_VALUE, NUM_PATTERNS, Rules
+from cpoker_env.valuation import TABLE_SIZES
+
+CHUNK = 512
+"""Hands that one thread answers at a time."""
+TEMPERATURE = 0.2
+"""Units below the best option at which an option counts 1/e of it."""
+LEAST_WEIGHT = 0.15
+"""Options that count less are left out."""
+NEAR = 0.3
+"""Units below the best option within which strengths decide where knots lie."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Fit tables to a population and store them."""
+
+    population: str = "search-mandarin"
+    """Path or shipped name of what fictitious play stored."""
+    hands: int = 30_000
+    """Hands whose options are valued."""
+    knots: int = 32
+    """Strengths of each row at which the effect of own cards is fitted."""
+    ridge: float = 3.0
+    """Weight that draws coefficients to zero, in options."""
+    seed: int = 1
+    """Names the hands."""
+    out: Path | None = None
+    """Path of the result without ending; default runs/equilibrium-NAME."""
+    threads: int = 2
+    """Threads that value hands."""
+
+
+class Samples(NamedTuple):
+    """Valued options of hands on one side of the bank.
+
+    hands (H, 13); starts (H + 1,), strengths (M, 3), values (M,); surrender, declare, naturals (H,).
+    """
+
+    hands: IntArray
+    starts: npt.NDArray[np.int64]
+    strengths: npt.NDArray[np.int16]
+    values: FloatArray
+    surrender: FloatArray
+    declare: FloatArray
+    naturals: IntArray
+
+
+def value_hands(
+    hands: IntArray, population: Population, rules: Rules, bank: int, threads: int
+) -> Samples:
+    """Exact values of every option of hands (H, 13) on one side of the bank."""
+
+    def work(at: int) -> Responses:
+        part = hands[at : at + CHUNK]
+        return respond(part, population, rules, np.full(len(part), bank, np.int8)).mean()
+
+    chunks = range(0, len(hands), CHUNK)
+    with ThreadPoolExecutor(threads) as pool:
+        shown = track(
+            pool.map(work, chunks), "valuing", len(chunks), console=Console(stderr=True),
+            transient=True,
+        )  # fmt: skip
+        found = list(shown)
+    sizes = np.concatenate([np.diff(part.options.starts) for part in found])
+    return Samples(
+        hands,
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([part.options.strengths for part in found]),
+        np.concatenate([part.values[0] for part in found]),
+        np.concatenate([part.surrender[0] for part in found]),
+        np.concatenate([part.declare[0] for part in found]),
+        np.concatenate([part.naturals for part in found]),
+    )
+
+
+def fit_side(
+    samples: Samples, population: Population, rules: Rules, bank: int, config: Config
+) -> SideTables:
+    """Tables of one side of the bank."""
+    plays, across = population.plays, population.banks == -bank
+    shows = across & (plays.status == kernels.NORMAL)
+    counts = [
+        np.bincount(plays.strengths[shows, row], minlength=size).astype(np.int32)
+        for row, size in enumerate(TABLE_SIZES)
+    ]
+    starts, sizes = samples.starts[:-1], np.diff(samples.starts)
+    behind = samples.values - np.repeat(np.maximum.reduceat(samples.values, starts), sizes)
+    near = samples.strengths[behind > -NEAR]
+    knots = np.full((3, config.knots), -1, np.int16)
+    for row in range(3):
+        spread = np.linspace(0, 1, config.knots)
+        held = np.unique(np.quantile(near[:, row], spread, method="nearest"))
+        knots[row, : len(held)] = held
+    side = independent_side(counts, shows.sum() / across.sum(), knots)
+    features = features_of(samples.hands)
+    unknowns = _regress(samples, behind, features, chance_tables(side, rules, bank), config)
+    first = side.coefficients.size
+    return side._replace(
+        coefficients=unknowns[:first].reshape(side.coefficients.shape),
+        shared=unknowns[first : first + NUM_FEATURES],
+        scoops=unknowns[first + NUM_FEATURES :].reshape(2, 3),
+        surrender=_linear(features, samples.surrender).astype(np.float32),
+        declare=_declared(samples, rules),
+    )
+
+
+def _regress(
+    samples: Samples, behind: FloatArray, features: FloatArray, tables: kernels.ChanceTables,
+    config: Config,
+) -> npt.NDArray[np.float32]:  # fmt: skip
+    """The unknowns of tables that hold zeros there: coefficients, shared, scoops."""
+    size = tables.coefficients.size + tables.shared.size + tables.scoops.size
+    matrix, vector = np.zeros((size, size)), np.zeros(size)
+    kernels.add_equations_into(
+        samples.starts, samples.strengths, features, samples.values,
+        np.exp(behind / TEMPERATURE), LEAST_WEIGHT, tables, matrix, vector,
+    )  # fmt: skip
+    matrix += np.tril(matrix, -1).T
+    matrix[np.diag_indices(size)] += config.ridge
+    return np.linalg.solve(matrix, vector).astype(np.float32)
+
+
+def _linear(features: FloatArray, targets: FloatArray) -> FloatArray:
+    gram = features.T @ features + np.eye(features.shape[1])
+    solved: FloatArray = np.linalg.solve(gram, features.T @ targets)
+    return solved
+
+
+def _declared(samples: Samples, rules: Rules) -> npt.NDArray[np.float32]:
+    """Mean units of declaring each natural; the rare ones lean on their nominal value."""
+    worth = np.zeros(NUM_PATTERNS, np.float32)
+    for natural in range(NUM_PATTERNS):
+        met = samples.declare[samples.naturals == natural]
+        nominal = float(rules.packed[F_NATURAL_VALUE + natural])
+        worth[natural] = (met.sum() + nominal) / (len(met) + 1)
+    return worth
+
+
+def fit(population: Population, rules: Rules, config: Config) -> dict[str, torch.Tensor]:
+    """Tables of every side of the bank, as tensors NAME.SIDE."""
+    tensors = {}
+    for bank in (0,) if rules.banker is None else (1, -1):
+        hands = draw_hands(2 * config.seed + 10**9 + (bank == 1), config.hands)
+        samples = value_hands(hands, population, rules, bank, config.threads)
+        side = fit_side(samples, population, rules, bank, config)
+        for part, array in zip(SideTables._fields, side, strict=True):
+            tensors[f"{part}.{bank}"] = torch.from_numpy(np.ascontiguousarray(array))
+    return tensors
+
+
+def identity_of(config: Config) -> dict[str, Any]:
+    """Settings that decide the result."""
+    return {k: v for k, v in asdict(config).items() if k not in ("out", "threads")}
+
+
+def check_config(config: Config) -> None:
+    """Raise unless every number is in range.
+
+    Raises:
+        ConfigError: Names the field, the limit and the fix.
+    """
+    for name, limit in {"hands": 1000, "knots": 2, "seed": 0, "threads": 1}.items():
+        if getattr(config, name) < limit:
+            raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
+    if not config.ridge > 0:
+        raise ConfigError(f"ridge {config.ridge}: give a number above 0")
+
+
+def main(config: Config) -> None:
+    """Fit and store.
+
+    Raises:
+        ConfigError: A setting out of range.
+        CheckpointError: No such population.
+    """
+    check_config(config)
+    stored = load_checkpoint(config.population)
+    started = time.perf_counter()
+    tensors = fit(population_of(stored), stored.rules, config)
+    seconds = round(time.perf_counter() - started, 1)
+    out = config.out or Path("runs") / f"equilibrium-{Path(config.population).name}"
+    save_checkpoint(
+        out, tensors, stored.rules,
+        {"kind": "tables", **json.loads(json.dumps(identity_of(config))), "seconds": seconds}, [],
+    )  # fmt: skip
+    Console().print(f"saved {out}.safetensors and .json in {seconds} s; play it as equilibrium:{out}")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Config))
