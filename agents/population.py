@@ -79,20 +79,20 @@ def resolve(hands: IntArray, rows: IntArray, declarations: IntArray, rules: Rule
 
 
 class Population(NamedTuple):
-    """P hands with what they play, grouped by the clubs they hold.
+    """P hands with what they play, and sets of them as bits of W = P / 64 words, lowest bit first.
 
-    masks (P,) uint64 card sets; banks (P,) int8, 1 the bank, -1 against it, 0 without one; groups
-    (G + 1,) int64 bounds and group_masks (G,) uint64 clubs of each group.
+    holders: (52, W) uint64, the hands that hold each card.
+    sides: (3, W) uint64, the hands of each bank -1, 0, 1.
+    banks: (P,) int8, 1 the bank, -1 against it, 0 without one.
     """
 
-    groups: npt.NDArray[np.int64]
-    group_masks: npt.NDArray[np.uint64]
-    masks: npt.NDArray[np.uint64]
+    holders: npt.NDArray[np.uint64]
+    sides: npt.NDArray[np.uint64]
     banks: npt.NDArray[np.int8]
     plays: Plays
 
     def __len__(self) -> int:
-        return len(self.masks)
+        return len(self.banks)
 
 
 def draw_hands(seed: int, size: int) -> npt.NDArray[np.int8]:
@@ -111,13 +111,19 @@ def sides_of(rules: Rules, size: int) -> npt.NDArray[np.int8]:
 
 
 def gather(hands: IntArray, plays: Plays, banks: IntArray | None = None) -> Population:
-    """A population of hands in the order of `draw_hands`; shares the arrays of `plays`."""
-    masks = _masks(hands)
-    clubs = masks & _CLUBS
-    first = np.flatnonzero(np.diff(clubs, prepend=clubs[:1] + np.uint64(1)))
-    sides = np.zeros(len(hands), np.int8) if banks is None else banks.astype(np.int8)
-    groups = np.append(first, len(hands)).astype(np.int64)
-    return Population(groups, clubs[first], masks, sides, plays)
+    """A population of hands, met in this order; shares the arrays of `plays`."""
+    size = len(hands)
+    sides = np.zeros(size, np.int8) if banks is None else banks.astype(np.int8)
+    is_held = np.zeros((52, size), np.bool_)
+    is_held[hands.T, np.arange(size)] = True
+    return Population(_sets(is_held), _sets(sides == [[-1], [0], [1]]), sides, plays)
+
+
+def _sets(is_in: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """(S, P) booleans as (S, W) sets."""
+    packed = np.packbits(is_in, axis=1, bitorder="little")
+    spare = -packed.shape[1] % 8
+    return np.pad(packed, ((0, 0), (0, spare))).view("<u8").astype(np.uint64)
 
 
 def keys_of(hands: IntArray, naturals: IntArray, rules: Rules) -> npt.NDArray[np.int64]:
@@ -230,7 +236,7 @@ def respond(
     _, naturals = natural_bits(hands, rules)
     keys = keys_of(hands, naturals, rules)
     suits = RELABELLINGS[:num_relabellings, hands & 3]
-    relabelled = _masks((hands & ~3) | suits.astype(np.int8)).T
+    relabelled = ((hands & ~3) | suits.astype(np.int8)).swapaxes(0, 1)
     found = Responses(
         options,
         np.empty((2, len(options.strengths))), np.empty((2, size)), np.empty((2, size)), naturals,
@@ -241,7 +247,7 @@ def respond(
     kernels.responses_into(
         np.ascontiguousarray(relabelled), options.starts, options.strengths, last_fouls,
         naturals, keys,
-        sides, *population[:4], *population.plays, rules.packed,
+        sides, population.holders, population.sides, *population.plays, rules.packed,
         *_gains(rules), limit, found.values, found.surrender, found.declare,
         found.met,
     )  # fmt: skip

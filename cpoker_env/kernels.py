@@ -21,7 +21,8 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic, overload
 
 from cpoker_env.rules import (
     F_BACK_MAY_TIE,
@@ -2007,55 +2008,122 @@ def add_equations_into(
                     line[where[j]] += scaled * x[j]
 
 
-_BITS1 = np.uint64(0x5555555555555555)
-_BITS2 = np.uint64(0x3333333333333333)
-_BITS4 = np.uint64(0x0F0F0F0F0F0F0F0F)
-_S1, _S2, _S4, _S8, _S16 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8), np.uint64(16)
-_LOW7 = np.uint64(0x7F)
+@intrinsic
+def _ctpop(typingctx, x):
+    def build(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), build
 
 
-@njit(cache=True)
+# What is overloaded stands for itself where nothing is compiled.
 def _num_ones(x):
     """How many bits of a uint64 are set."""
-    x = x - ((x >> _S1) & _BITS1)
-    x = (x & _BITS2) + ((x >> _S2) & _BITS2)
-    x = (x + (x >> _S4)) & _BITS4
-    x = x + (x >> _S8)
-    x = x + (x >> _S16)
-    return (x + (x >> _S32)) & _LOW7
+    return np.uint64(int(x).bit_count())
+
+
+def _next_bit(x):
+    """Place of the lowest bit set of a uint64, any if there is none, and x without that bit."""
+    lowest = int(x) & -int(x)
+    return lowest.bit_length() - 1, np.uint64(int(x) ^ lowest)
+
+
+@overload(_num_ones)
+def _overload_num_ones(x):
+    return lambda x: _ctpop(x)
+
+
+@overload(_next_bit)
+def _overload_next_bit(x):
+    return lambda x: (np.int64(_ctpop(~x & (x - _ONE))), x & (x - _ONE))
+
+
+_BLOCK = 2048
+"""Opponents met at once."""
+_BLOCK_WORDS = _BLOCK // 64
+_COUNTED = 1 << 40
+"""One opponent in `Meeting.tallies`; what many opponents gain stays below."""
+_NUM_KINDS = NATURAL + NUM_PATTERNS
 
 
 class Meeting(NamedTuple):
-    """Scratch of `responses_into`: K ordinary opponents met at once, W = K / 64 words.
+    """Scratch of `responses_into` for hands of at most M candidates and L opponents.
 
-    opponents: (K, 3) int16 row strengths.
-    order, starts: (K,), (7463,) int64, for a counting sort.
-    slots: (3, 7462) int16, place of a strength among those of the candidates, ascending, or -1.
-    values: (3, 1288) float64, units of a row by slot, scoop and overall point aside.
-    beaten, lost: (3, 1288, W) uint64, sets of the opponents a slot beats, and loses to.
+    The strengths that the candidates have in a row cut all strengths into steps: 2 c holds those
+    between cuts c - 1 and c in ascending order, 2 c + 1 cut c itself, the last one those above all.
+    K opponents make a block.
+
+    steps: (3, 7462) uint16, the step of each strength.
+    cuts: (3, M) int16 strengths, and num_cuts (3,).
+    prizes: (M,) int64, units that a scoop adds to each candidate.
+    specials: (L,) int32, the opponents that show no ordinary hand, and kinds (13,) of them.
+    block: (3, K) int16, row strengths of ordinary opponents.
+    their_prizes: (K,) int64, units that a scoop adds to each of a block.
+    passed: (3, 2 M + 1, K / 64) uint64, which of a block are in a step or below.
+    tallies: (3, 2 M + 1) int64, how many of a half are in a step, times 2**40, and their gains.
+    values: (3, M) int64, units of a row by cut, scoop and overall point aside.
     """
 
-    opponents: np.ndarray
-    order: np.ndarray
-    starts: np.ndarray
-    slots: np.ndarray
+    steps: np.ndarray
+    cuts: np.ndarray
+    num_cuts: np.ndarray
+    prizes: np.ndarray
+    specials: np.ndarray
+    kinds: np.ndarray
+    block: np.ndarray
+    their_prizes: np.ndarray
+    passed: np.ndarray
+    tallies: np.ndarray
     values: np.ndarray
-    beaten: np.ndarray
-    lost: np.ndarray
 
 
 @njit(cache=True)
-def _new_meeting(limit):
-    words = (limit + 63) // 64
+def _new_meeting(room, limit):
     return Meeting(
-        np.empty((limit, 3), np.int16),
-        np.empty(limit, np.int64),
-        np.empty(7463, np.int64),
-        np.empty((3, 7462), np.int16),
-        np.empty((3, 1288), np.float64),
-        np.empty((3, 1288, words), np.uint64),
-        np.empty((3, 1288, words), np.uint64),
+        np.empty((3, 7462), np.uint16),
+        np.empty((3, room), np.int16),
+        np.empty(3, np.int64),
+        np.empty(room, np.int64),
+        np.empty(limit + 1, np.int32),
+        np.empty(_NUM_KINDS, np.int64),
+        np.empty((3, _BLOCK), np.int16),
+        np.empty(_BLOCK, np.int64),
+        np.empty((3, 2 * room + 1, _BLOCK_WORDS), np.uint64),
+        np.empty((3, 2 * room + 1), np.int64),
+        np.empty((3, room), np.int64),
     )
+
+
+class Pair(NamedTuple):
+    """Two seats to settle: strengths (2, 3), the others and `units` of a pool (2,)."""
+
+    strengths: np.ndarray
+    status: np.ndarray
+    naturals: np.ndarray
+    keys: np.ndarray
+    units: np.ndarray
+
+
+@njit(cache=True)
+def _new_pair():
+    return Pair(
+        np.zeros((2, 3), np.int16),
+        np.zeros(2, np.int8),
+        np.full(2, -1, np.int8),
+        np.zeros(2, np.int64),
+        np.zeros(2, np.int32),
+    )
+
+
+@njit(cache=True)
+def _price_of(my_status, pair, bank, rules):
+    """Units to the first of two seats that shows, surrenders, declares or fouls."""
+    pair.status[0] = my_status
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(pair.strengths, pair.status, pair.units)
+        return pair.units[0] / POOL_SCALE
+    parts = _pair_parts(0, 1, pair.strengths, pair.status, pair.naturals, pair.keys, bank, 0, rules)
+    return np.float64(parts[PART_TOTAL])
 
 
 @njit(cache=True)
@@ -2066,103 +2134,27 @@ def _table_royalty(row, strength, rules):
 
 
 @njit(cache=True)
-def _sort_opponents(row, num, meeting):
-    """Fill `order` with the first `num` opponents, weakest row first."""
-    starts, order, opponents = meeting.starts, meeting.order, meeting.opponents
-    starts[:] = 0
-    for k in range(num):
-        starts[opponents[k, row] + 1] += 1
-    for s in range(7462):
-        starts[s + 1] += starts[s]
-    for k in range(num):
-        strength = opponents[k, row]
-        order[starts[strength]] = k
-        starts[strength] += 1
-
-
-@njit(cache=True)
-def _meet_row(row, candidates, num, bank, has_sets, gains, kept, meeting):
-    """Fill slots, values, beaten and lost of one row against `num` opponents."""
-    _sort_opponents(row, num, meeting)
-    opponents, order, slots = meeting.opponents, meeting.order, meeting.slots
-    values, beaten, lost = meeting.values, meeting.beaten, meeting.lost
-    for strength in range(7462):
-        slots[row, strength] = -1
-    for m in range(candidates.shape[0]):
-        slots[row, candidates[m, row]] = 0
-    words = (num + 63) // 64
-    kept_by_them = np.int64(0)
-    owed = np.int64(0)
-    for k in range(num):
-        owed += gains[row, opponents[k, row]]
-        kept_by_them += kept[row, opponents[k, row]]
-    # The last slot is never taken: it holds the set of opponents passed so far.
-    for w in range(words):
-        beaten[row, 1287, w] = 0
-    slot = at = 0
-    for strength in range(7462):
-        if slots[row, strength] < 0:
-            continue
-        slots[row, strength] = slot
-        gain = gains[row, strength]
-        while at < num and opponents[order[at], row] < strength:
-            owed -= gains[row, opponents[order[at], row]]
-            beaten[row, 1287, order[at] >> 6] |= _ONE << np.uint64(order[at] & 63)
-            at += 1
-        below = at
-        if has_sets and bank != 1:
-            _copy_set(row, slot, words, beaten, beaten)
-        if has_sets and bank == -1:
-            _complement_set(row, slot, words, num, beaten, lost)
-        while at < num and opponents[order[at], row] == strength:
-            beaten[row, 1287, order[at] >> 6] |= _ONE << np.uint64(order[at] & 63)
-            at += 1
-        if has_sets and bank == 1:
-            _copy_set(row, slot, words, beaten, beaten)
-        if has_sets and bank != -1:
-            _complement_set(row, slot, words, num, beaten, lost)
-        # Those that tie have the same royalty, so each is owed what this strength gains.
-        tied = (at - below) * gain
-        value = below * gain - (owed - tied) + num * kept[row, strength] - kept_by_them
-        values[row, slot] = value + tied * bank
-        owed -= tied
-        slot += 1
-
-
-@njit(cache=True)
-def _copy_set(row, slot, words, passed, sets):
-    for w in range(words):
-        sets[row, slot, w] = passed[row, 1287, w]
-
-
-@njit(cache=True)
-def _complement_set(row, slot, words, num, passed, sets):
-    for w in range(words):
-        sets[row, slot, w] = ~passed[row, 1287, w]
-    if num & 63:
-        sets[row, slot, words - 1] &= (_ONE << np.uint64(num & 63)) - _ONE
-
-
-@njit(cache=True)
 def gains_into(rules, gains, kept):
     """What a row of each strength gains when it wins, and has in any case; (3, 7462) int64 each."""
+    is_pool = rules[F_TOPOLOGY] == 2
     for row in range(3):
         for strength in range(455 if row == 0 else 7462):
-            royalty = _table_royalty(row, strength, rules)
+            royalty = 0 if is_pool else _table_royalty(row, strength, rules)
             plain, prize, always = _row_gain(royalty, rules)
             gains[row, strength] = plain + prize
             kept[row, strength] = always
 
 
 @njit(cache=True)
-def _scoop_prize(strengths, rules):
+def _scoop_prize(front, middle, back, rules):
     """What winning all three rows adds, home runs aside, where royalties are paid to winners."""
-    units = royalties = np.int64(0)
-    for row in range(3):
-        plain, royalty, _ = _row_gain(_table_royalty(row, strengths[row], rules), rules)
-        units += plain
-        royalties += royalty
-    return _scoop_part(3, units, royalties, 0, rules)[0]
+    if rules[F_TOPOLOGY] == 2:
+        return np.int64(3)
+    plain0, royalty0, _ = _row_gain(front_royalty(front, rules), rules)
+    plain1, royalty1, _ = _row_gain(middle_royalty(middle, rules), rules)
+    plain2, royalty2, _ = _row_gain(back_royalty(back, rules), rules)
+    units, royalties = plain0 + plain1 + plain2, royalty0 + royalty1 + royalty2
+    return np.int64(_scoop_part(3, units, royalties, 0, rules)[0])
 
 
 @njit(cache=True)
@@ -2172,87 +2164,303 @@ def _is_separable(rules):
     """
     by_points = rules[F_OVERALL_POINT] != 0 and rules[F_OVERALL_BY_POINTS] == 1
     both_royalties = rules[F_SCOOP] == 2 and rules[F_ROYALTIES] == 2
-    return rules[F_TOPOLOGY] != 2 and not by_points and not both_royalties
+    return rules[F_TOPOLOGY] == 2 or not (by_points or both_royalties)
 
 
 @njit(cache=True)
-def _meet_ordinary(candidates, num, bank, rules, gains, kept, meeting, totals):
-    """Add to totals (M,) the units of candidates (M, 3) against `num` ordinary opponents."""
-    opponents, slots, values = meeting.opponents, meeting.slots, meeting.values
-    if not _is_separable(rules):
-        for m in range(candidates.shape[0]):
-            for k in range(num):
-                totals[m] += _rows_parts(candidates[m], opponents[k], bank, 0, rules)[0]
-        return
-    has_scoop = rules[F_SCOOP] != 0
-    point = rules[F_OVERALL_POINT]
+def _find_disjoint(hand, across, holders, rest, words, found, limit, chosen):
+    """Add to chosen[found:] the members of set `across` (W,) that hold no card of `hand`, in order.
+
+    Returns how many `chosen` has then, `limit` at most; it has room for 68 more. rest and words
+    (W,) are scratch.
+    """
+    card = hand[12]
+    for w in range(across.size):
+        rest[w] = across[w] & ~holders[card, w]
+    for i in range(0, 12, 4):
+        a, b, c, d = hand[i], hand[i + 1], hand[i + 2], hand[i + 3]
+        for w in range(across.size):
+            rest[w] &= ~(holders[a, w] | holders[b, w] | holders[c, w] | holders[d, w])
+    # Most words are empty and most others have a few bits, so branching on each would be slow.
+    num = 0
+    for w in range(across.size):
+        words[num] = w
+        num += rest[w] != 0
+    for at in range(num):
+        w = words[at]
+        word = rest[w]
+        end = found + np.int64(_num_ones(word))
+        while found < end:
+            for i in range(4):
+                place, word = _next_bit(word)
+                chosen[found + i] = 64 * w + place
+            found += 4
+        found = end
+        if found >= limit:
+            return limit
+    return found
+
+
+@njit(cache=True)
+def _cut_strengths(candidates, meeting):
+    """Fill steps, cuts and num_cuts for candidates (M, 3)."""
+    steps, cuts = meeting.steps, meeting.cuts
+    held = np.empty(117, np.uint64)
     for row in range(3):
-        _meet_row(row, candidates, num, bank, has_scoop or point != 0, gains, kept, meeting)
-    words = (num + 63) // 64
+        held[:] = 0
+        for m in range(candidates.shape[0]):
+            strength = np.int64(candidates[m, row])
+            held[strength >> 6] |= _ONE << np.uint64(strength & 63)
+        cut = above = 0
+        for w in range(117):
+            word = held[w]
+            while word != 0:
+                place, word = _next_bit(word)
+                strength = 64 * w + place
+                steps[row, above:strength] = 2 * cut
+                steps[row, strength] = 2 * cut + 1
+                cuts[row, cut] = strength
+                above = strength + 1
+                cut += 1
+        steps[row, above:] = 2 * cut
+        meeting.num_cuts[row] = cut
+
+
+@njit(cache=True)
+def _fill_block(place, chosen, found, strengths, status, num_special, meeting):
+    """Put the ordinary hands among every other one of `chosen` into block, others into specials.
+
+    Returns how many they are, and the place to go on from.
+    """
+    block, specials = meeting.block, meeting.specials
+    num = 0
+    while place < found and num < _BLOCK:
+        p = chosen[place]
+        block[0, num] = strengths[p, 0]
+        block[1, num] = strengths[p, 1]
+        block[2, num] = strengths[p, 2]
+        specials[num_special] = p
+        num += status[p] == NORMAL
+        num_special += status[p] != NORMAL
+        place += 2
+    return num, num_special, place
+
+
+@njit(cache=True)
+def _pass_block(row, num, has_sets, gains, meeting):
+    """Add the `num` opponents of a block to tallies of a row, and fill passed."""
+    steps, block, passed, tallies = meeting.steps, meeting.block, meeting.passed, meeting.tallies
+    for k in range(num):
+        strength = block[row, k]
+        tallies[row, steps[row, strength]] += gains[row, strength] + _COUNTED
+    if not has_sets:
+        return
+    last = 2 * meeting.num_cuts[row]
+    passed[row, :last] = 0
+    for k in range(num):
+        passed[row, steps[row, block[row, k]], k >> 6] |= _ONE << np.uint64(k & 63)
+    for step in range(1, last):
+        for w in range(_BLOCK_WORDS):
+            passed[row, step, w] |= passed[row, step - 1, w]
+
+
+@njit(cache=True)
+def _value_rows(bank, gains, kept, kept_by_them, meeting):
+    """Fill values from tallies; kept_by_them (3,) is what all opponents keep."""
+    tallies, cuts, values = meeting.tallies, meeting.cuts, meeting.values
+    for row in range(3):
+        above = np.int64(0)
+        for step in range(2 * meeting.num_cuts[row] + 1):
+            above += tallies[row, step]
+        num = above // _COUNTED
+        below = np.int64(0)
+        for cut in range(meeting.num_cuts[row]):
+            tied = tallies[row, 2 * cut + 1]
+            below += tallies[row, 2 * cut]
+            above -= tallies[row, 2 * cut] + tied
+            won = (below + (tied if bank == 1 else 0)) // _COUNTED
+            lost = (above + (tied if bank == -1 else 0)) % _COUNTED
+            strength = cuts[row, cut]
+            keeps = num * kept[row, strength] - kept_by_them[row]
+            values[row, cut] = won * gains[row, strength] - lost + keeps
+            below += tied
+
+
+@njit(cache=True)
+def _meet_ordinary(
+    candidates, half, chosen, found, strengths, status, bank, rules, gains, kept, meeting, totals
+):
+    """Add to totals (M,) the units of candidates (M, 3) against the ordinary hands of a half.
+
+    Returns how many others there are, which fill specials.
+    """
+    block, steps, values = meeting.block, meeting.steps, meeting.values
+    is_separable = _is_separable(rules)
+    is_pool = rules[F_TOPOLOGY] == 2
+    has_scoop = is_pool or rules[F_SCOOP] != 0
+    has_point = not is_pool and rules[F_OVERALL_POINT] != 0
+    kept_by_them = np.zeros(3, np.int64)
+    meeting.tallies[:] = 0
+    num_special = 0
+    place = half
+    while place < found:
+        num, num_special, place = _fill_block(
+            place, chosen, found, strengths, status, num_special, meeting
+        )
+        if not is_separable:
+            _meet_one_by_one(candidates, num, bank, rules, meeting, totals)
+            continue
+        for row in range(3):
+            _pass_block(row, num, has_scoop or has_point, gains, meeting)
+            if rules[F_ROYALTIES] == 2:
+                for k in range(num):
+                    kept_by_them[row] += kept[row, block[row, k]]
+        if has_scoop:
+            _meet_scoops(candidates, num, bank, rules, meeting, totals)
+        if has_point:
+            _meet_majorities(candidates, num, bank, rules, meeting, totals)
+    if is_separable:
+        _value_rows(bank, gains, kept, kept_by_them, meeting)
+        for m in range(candidates.shape[0]):
+            for row in range(3):
+                totals[m] += values[row, steps[row, candidates[m, row]] >> 1]
+    return num_special
+
+
+@njit(cache=True)
+def _meet_one_by_one(candidates, num, bank, rules, meeting, totals):
+    """As `_meet_scoops`, all units, pairing by pairing: for any rules but those of a pool."""
+    for m in range(candidates.shape[0]):
+        for k in range(num):
+            totals[m] += _rows_parts(candidates[m], meeting.block[:, k], bank, 0, rules)[0]
+
+
+@njit(cache=True)
+def _meet_scoops(candidates, num, bank, rules, meeting, totals):
+    """Add to totals (M,) what scoops move between candidates (M, 3) and a block."""
+    steps, passed, theirs = meeting.steps, meeting.passed, meeting.their_prizes
+    words = (num + 63) >> 6
     # A plain scoop is worth the same to every winner, unless royalties stand for units or count.
-    usual = _scoop_part(3, 3, 0, 0, rules)[0]
     replaces = rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0
     varies = rules[F_SCOOP] == 2 or (rules[F_SCOOP] == 3 and replaces)
-    beaten, lost = meeting.beaten, meeting.lost
+    usual = _scoop_prize(0, 0, 0, rules)
+    if varies:
+        _fill_prizes(num, rules, meeting)
+    # Ties are beaten by the bank, and beat who plays against it.
+    below, upto = -1 if bank != 1 else 0, -1 if bank == -1 else 0
     for m in range(candidates.shape[0]):
-        i, j, k = slots[0, candidates[m, 0]], slots[1, candidates[m, 1]], slots[2, candidates[m, 2]]
-        total = values[0, i] + values[1, j] + values[2, k]
-        if has_scoop:
-            wins, losses = _count_scoops(i, j, k, words, beaten, lost)
-            total += wins * _scoop_prize(candidates[m], rules)
-            if not varies:
-                total -= losses * usual
-            elif losses > 0:
-                for opponent in range(num):
-                    w, bit = opponent >> 6, np.uint64(opponent & 63)
-                    if ((lost[0, i, w] & lost[1, j, w] & lost[2, k, w]) >> bit) & _ONE:
-                        total -= _scoop_prize(opponents[opponent], rules)
-        if point != 0:
-            total += point * _count_majorities(i, j, k, words, beaten, lost)
-        totals[m] += total
+        i = np.int64(steps[0, candidates[m, 0]])
+        j = np.int64(steps[1, candidates[m, 1]])
+        k = np.int64(steps[2, candidates[m, 2]])
+        won = not_lost = np.uint64(0)
+        for w in range(words):
+            won += _num_ones(
+                passed[0, i + below, w] & passed[1, j + below, w] & passed[2, k + below, w]
+            )
+            not_lost += _num_ones(
+                passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w]
+            )
+        totals[m] += np.int64(won) * meeting.prizes[m]
+        lost = num - np.int64(not_lost)
+        if not varies:
+            totals[m] -= lost * usual
+        elif lost > 0:
+            for w in range(words):
+                word = ~(passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w])
+                while word != 0:
+                    place, word = _next_bit(word)
+                    totals[m] -= theirs[64 * w + place]
 
 
 @njit(cache=True)
-def _count_scoops(i, j, k, words, beaten, lost):
-    """(opponents beaten in all three rows, opponents lost to in all three)."""
-    wins = losses = np.uint64(0)
-    for w in range(words):
-        wins += _num_ones(beaten[0, i, w] & beaten[1, j, w] & beaten[2, k, w])
-        losses += _num_ones(lost[0, i, w] & lost[1, j, w] & lost[2, k, w])
-    return np.float64(wins), np.float64(losses)
+def _fill_prizes(num, rules, meeting):
+    """Fill their_prizes for a block, up to a whole word of a set."""
+    block, theirs = meeting.block, meeting.their_prizes
+    for k in range(num):
+        theirs[k] = _scoop_prize(block[0, k], block[1, k], block[2, k], rules)
+    for k in range(num, (num + 63) & ~63):
+        theirs[k] = 0
 
 
 @njit(cache=True)
-def _count_majorities(i, j, k, words, beaten, lost):
-    """Opponents beaten in more rows than lost to, less those the other way round."""
-    ahead = behind = np.uint64(0)
-    for w in range(words):
-        a, b, c = beaten[0, i, w], beaten[1, j, w], beaten[2, k, w]
-        d, e, f = lost[0, i, w], lost[1, j, w], lost[2, k, w]
-        any_won, any_lost = a | b | c, d | e | f
-        ahead += _num_ones((a & b) | (c & (a | b)) | (any_won & ~any_lost))
-        behind += _num_ones((d & e) | (f & (d | e)) | (any_lost & ~any_won))
-    return np.float64(ahead) - np.float64(behind)
+def _meet_majorities(candidates, num, bank, rules, meeting, totals):
+    """Add to totals (M,) the overall points of candidates (M, 3) against a block."""
+    steps, passed = meeting.steps, meeting.passed
+    words = (num + 63) >> 6
+    below, upto = -1 if bank != 1 else 0, -1 if bank == -1 else 0
+    for m in range(candidates.shape[0]):
+        i = np.int64(steps[0, candidates[m, 0]])
+        j = np.int64(steps[1, candidates[m, 1]])
+        k = np.int64(steps[2, candidates[m, 2]])
+        ahead = not_behind = np.uint64(0)
+        for w in range(words):
+            # sets of those beaten in each row, then of those not lost to
+            a, b, c = passed[0, i + below, w], passed[1, j + below, w], passed[2, k + below, w]
+            d, e, f = passed[0, i + upto, w], passed[1, j + upto, w], passed[2, k + upto, w]
+            any_won, none_lost = a | b | c, d & e & f
+            ahead += _num_ones((a & b) | (c & (a | b)) | (any_won & none_lost))
+            not_behind += _num_ones(((d & e) | (f & (d | e))) & (any_won | none_lost))
+        margin = np.int64(ahead) + np.int64(not_behind) - num
+        totals[m] += margin * rules[F_OVERALL_POINT]
 
 
 @njit(cache=True)
-def _find_disjoint(mask, bank, groups, group_masks, masks, banks, found, chosen):
-    """Add to chosen[found:] the population hands that share no card and sit across the bank."""
-    limit = chosen.size - 1
-    for g in range(group_masks.size):
-        if group_masks[g] & mask != 0:
+def _meet_special(candidates, num, met, status, declared, keys, bank, rules, meeting, pair, totals):
+    """Add to totals (M,) the units of candidates (M, 3) against `num` specials.
+
+    Returns the units of giving up and of declaring against all `met` of a half; the seat that
+    meets them is the first of `pair`.
+    """
+    kinds, specials = meeting.kinds, meeting.specials
+    kinds[:] = 0
+    kinds[NORMAL] = met - num
+    for place in range(num):
+        p = specials[place]
+        kinds[status[p] + (declared[p] if status[p] == NATURAL else 0)] += 1
+    give_up = declare = shared = 0.0
+    declares = pair.naturals[0] >= 0
+    for kind in range(_NUM_KINDS):
+        if kinds[kind] == 0:
             continue
-        for p in range(groups[g], groups[g + 1]):
-            # Overwritten unless it counts; the last place of `chosen` is never counted.
-            chosen[found] = p
-            found += (masks[p] & mask == 0) & (banks[p] == -bank) & (found < limit)
-    return found
+        pair.status[1] = min(kind, NATURAL)
+        pair.naturals[1] = kind - NATURAL if kind >= NATURAL else -1
+        give_up += kinds[kind] * _price_of(SURRENDER, pair, bank, rules)
+        if declares and kind < NATURAL:
+            declare += kinds[kind] * _price_of(NATURAL, pair, bank, rules)
+        if kind == FOUL:
+            for m in range(candidates.shape[0]):
+                pair.strengths[0] = candidates[m]
+                totals[m] += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+        elif kind != NORMAL:
+            # Who surrenders or declares pays or collects the same whatever is shown.
+            shared += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+    for m in range(candidates.shape[0]):
+        totals[m] += shared
+    if declares and np.sum(kinds[NATURAL:]) > 0:
+        for place in range(num):
+            p = specials[place]
+            if status[p] == NATURAL:
+                pair.status[1], pair.naturals[1], pair.keys[1] = NATURAL, declared[p], keys[p]
+                declare += _price_of(NATURAL, pair, bank, rules)
+    return give_up, declare
+
+
+@njit(cache=True)
+def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, rules, scale, pair):
+    """Units of a foul against each of a half, times scale, added up in their order."""
+    total = 0.0
+    for place in range(half, found, 2):
+        p = chosen[place]
+        pair.strengths[1] = strengths[p]
+        pair.status[1], pair.naturals[1], pair.keys[1] = status[p], declared[p], keys[p]
+        total += scale * _price_of(FOUL, pair, bank, rules)
+    return total
 
 
 @njit(cache=True, nogil=True)
 def responses_into(
     relabelled, starts, candidates, last_fouls, naturals, natural_keys, bank,
-    groups, group_masks, masks, banks, strengths, status, declared, keys,
+    holders, sides, strengths, status, declared, keys,
     rules, gains, kept, limit, values, surrender_values, declare_values, num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against the population that could sit there.
@@ -2261,118 +2469,55 @@ def responses_into(
     bank, once for each relabelling of its suits; every other one found goes to the second half.
     Each pairing is settled exactly, home runs aside; a pool as two seats play it.
 
-    relabelled (H, R) uint64 card sets, starts (H + 1,), candidates (M, 3) strengths, last_fouls
+    relabelled (H, R, 13) int8 cards, starts (H + 1,), candidates (M, 3) strengths, last_fouls
     (H,) bool whether a hand's last candidate is a foul, naturals (H,) pattern or -1, natural_keys
-    (H,), bank (H,) 1, 0, -1. Population of P hands in groups:
-    groups (G + 1,), group_masks (G,) cards all of a group hold, masks (P,) uint64, banks (P,),
-    strengths (P, 3), status, declared, keys (P,). gains and kept are those of `gains_into`. At
-    most `limit` are met.
+    (H,), bank (H,) 1, 0, -1. Population of P hands, in sets of W = P / 64 words: holders (52, W)
+    uint64 of each card, sides (3, W) of bank -1, 0, 1; strengths (P, 3), status, declared, keys
+    (P,). gains and kept are those of `gains_into`. At most `limit` are met.
     Fills values (2, M), surrender_values, declare_values, num_opponents (2, H).
     """
-    meeting = _new_meeting(limit // 2 + 1)
-    chosen = np.empty(limit + 1, np.int64)
-    pair = np.empty((2, 3), np.int16)
-    pair_status = np.empty(2, np.int8)
-    pair_naturals = np.empty(2, np.int8)
-    pair_keys = np.empty(2, np.int64)
-    pool_units = np.empty(2, np.int32)
-    counts = np.empty(4, np.int64)
-    is_pool = rules[F_TOPOLOGY] == 2
+    longest = np.int64(0)
+    for h in range(relabelled.shape[0]):
+        longest = max(longest, starts[h + 1] - starts[h])
+    meeting = _new_meeting(longest, limit)
+    pair = _new_pair()
+    chosen = np.empty(limit + 68, np.int32)
+    rest, words = np.empty(sides.shape[1], np.uint64), np.empty(sides.shape[1], np.int32)
     for h in range(relabelled.shape[0]):
         found = 0
         for relabelling in range(relabelled.shape[1]):
             found = _find_disjoint(
-                relabelled[h, relabelling], bank[h], groups, group_masks, masks, banks, found,
-                chosen,
+                relabelled[h, relabelling], sides[1 - bank[h]], holders, rest, words, found,
+                limit, chosen,
             )  # fmt: skip
         mine = candidates[starts[h] : starts[h + 1]]
-        pair_naturals[0], pair_keys[0] = naturals[h], natural_keys[h]
+        _cut_strengths(mine, meeting)
+        for m in range(mine.shape[0]):
+            meeting.prizes[m] = _scoop_prize(mine[m, 0], mine[m, 1], mine[m, 2], rules)
+        pair.naturals[0], pair.keys[0] = naturals[h], natural_keys[h]
         for half in range(2):
             totals = values[half, starts[h] : starts[h + 1]]
             totals[:] = 0.0
-            counts[:] = 0
-            give_up = declare = shared = 0.0
-            num = 0
-            for place in range(half, found, 2):
-                p = chosen[place]
-                counts[status[p]] += 1
-                if status[p] == NORMAL:
-                    meeting.opponents[num] = strengths[p]
-                    num += 1
-                if status[p] == NATURAL or is_pool:
-                    pair[1] = strengths[p]
-                    pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
-                    give_up += _price_of(
-                        SURRENDER, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                        pool_units,
-                    )  # fmt: skip
-                    if naturals[h] >= 0:
-                        declare += _price_of(
-                            NATURAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                            pool_units,
-                        )  # fmt: skip
-                    # Outside a pool a natural collects the same whatever is shown.
-                    for m in range(mine.shape[0] if is_pool else 1):
-                        pair[0] = mine[m]
-                        price = _price_of(
-                            NORMAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                            pool_units,
-                        )  # fmt: skip
-                        if is_pool:
-                            totals[m] += price
-                        else:
-                            shared += price
-            if not is_pool:
-                # Hands that surrender, or foul, are each all alike.
-                for other in range(3):
-                    if counts[other] == 0:
-                        continue
-                    pair_status[1], pair_naturals[1] = other, -1
-                    give_up += counts[other] * _price_of(
-                        SURRENDER, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                        pool_units,
-                    )  # fmt: skip
-                    if naturals[h] >= 0:
-                        declare += counts[other] * _price_of(
-                            NATURAL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                            pool_units,
-                        )  # fmt: skip
-                    if other != NORMAL:
-                        for m in range(mine.shape[0]):
-                            pair[0] = mine[m]
-                            totals[m] += counts[other] * _price_of(
-                                NORMAL, pair, pair_status, pair_naturals, pair_keys, bank[h],
-                                rules, pool_units,
-                            )  # fmt: skip
-                _meet_ordinary(mine, num, bank[h], rules, gains, kept, meeting, totals)
+            num_special = _meet_ordinary(
+                mine, half, chosen, found, strengths, status, bank[h], rules, gains, kept, meeting,
+                totals,
+            )  # fmt: skip
             met = (found + 1 - half) // 2
+            give_up, declare = _meet_special(
+                mine, num_special, met, status, declared, keys, bank[h], rules, meeting, pair,
+                totals,
+            )  # fmt: skip
             scale = 1.0 / max(met, 1)
             for m in range(mine.shape[0]):
-                totals[m] = (totals[m] + shared) * scale
+                totals[m] *= scale
             if last_fouls[h]:
-                totals[mine.shape[0] - 1] = 0.0
-                for place in range(half, found, 2):
-                    p = chosen[place]
-                    pair[1] = strengths[p]
-                    pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
-                    totals[mine.shape[0] - 1] += scale * _price_of(
-                        FOUL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                        pool_units,
-                    )  # fmt: skip
+                totals[mine.shape[0] - 1] = _foul_against(
+                    half, chosen, found, strengths, status, declared, keys, bank[h], rules, scale,
+                    pair,
+                )  # fmt: skip
             surrender_values[half, h] = give_up * scale
             declare_values[half, h] = declare * scale
             num_opponents[half, h] = met
-
-
-@njit(cache=True)
-def _price_of(my_status, strengths, status, naturals, keys, bank, rules, pool_units):
-    """Units to the first of two seats that shows, surrenders or declares; (2, 3), (2,) arrays."""
-    status[0] = my_status
-    if rules[F_TOPOLOGY] == 2:
-        _settle_pool(strengths, status, pool_units)
-        return pool_units[0] / POOL_SCALE
-    parts = _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)
-    return np.float64(parts[PART_TOTAL])
 
 
 @njit(cache=True)
