@@ -1,4 +1,4 @@
-"""What an arrangement is worth near equilibrium, the hand's own cards considered, from small tables.
+"""What arrangements are worth near equilibrium, own cards considered, from small tables.
 
 Rows are valued as if they were won independently, by how often each strength is seen. To the chance
 to win a row comes what the hand's own cards change: a linear function of `kernels.NUM_FEATURES`

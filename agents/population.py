@@ -84,12 +84,15 @@ class Population(NamedTuple):
     holders: (52, W) uint64, the hands that hold each card.
     sides: (3, W) uint64, the hands of each bank -1, 0, 1.
     banks: (P,) int8, 1 the bank, -1 against it, 0 without one.
+    runs: (P,) uint8, the chance of each hand to scoop two more opponents in 256ths, so that a scoop
+        is part of a home run; empty where home runs are left aside.
     """
 
     holders: npt.NDArray[np.uint64]
     sides: npt.NDArray[np.uint64]
     banks: npt.NDArray[np.int8]
     plays: Plays
+    runs: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.banks)
@@ -110,13 +113,26 @@ def sides_of(rules: Rules, size: int) -> npt.NDArray[np.int8]:
     return sides
 
 
-def gather(hands: IntArray, plays: Plays, banks: IntArray | None = None) -> Population:
-    """A population of hands, met in this order; shares the arrays of `plays`."""
+def runs_of(scoops: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.uint8]:
+    """Chances to scoop two more opponents, in 256ths, from chances to scoop one."""
+    return np.clip(np.round(256 * np.square(scoops)), 0, 255).astype(np.uint8)
+
+
+def gather(
+    hands: IntArray,
+    plays: Plays,
+    banks: IntArray | None = None,
+    runs: npt.NDArray[np.uint8] | None = None,
+) -> Population:
+    """A population of hands, met in this order; shares the arrays of `plays` and `runs`."""
     size = len(hands)
     sides = np.zeros(size, np.int8) if banks is None else banks.astype(np.int8)
     is_held = np.zeros((52, size), np.bool_)
     is_held[hands.T, np.arange(size)] = True
-    return Population(_sets(is_held), _sets(sides == [[-1], [0], [1]]), sides, plays)
+    return Population(
+        _sets(is_held), _sets(sides == [[-1], [0], [1]]), sides, plays,
+        np.empty(0, np.uint8) if runs is None else runs,
+    )  # fmt: skip
 
 
 def _sets(is_in: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
@@ -139,6 +155,7 @@ class Responses(NamedTuple):
     options: the candidates of each hand, M in all.
     values: (2, M) of showing them.
     surrender, declare: (2, H); declaring counts where naturals are not -1.
+    scoops: (2, M) share of opponents that each candidate scoops.
     naturals, keys: (H,) int8 best natural of each hand, -1 for none, and (H,) int64 its key.
     met: (2, H) int64, how many opponents each half has.
     """
@@ -147,6 +164,7 @@ class Responses(NamedTuple):
     values: FloatArray
     surrender: FloatArray
     declare: FloatArray
+    scoops: FloatArray
     naturals: npt.NDArray[np.int8]
     keys: npt.NDArray[np.int64]
     met: npt.NDArray[np.int64]
@@ -163,6 +181,7 @@ class Responses(NamedTuple):
             values=both(self.values, per_candidate),
             surrender=both(self.surrender, weight),
             declare=both(self.declare, weight),
+            scoops=both(self.scoops, per_candidate),
         )
 
     def best(self, half: int, rules: Rules) -> tuple[IntArray, IntArray]:
@@ -220,7 +239,8 @@ def respond(
     Args:
         hands: (H, 13) int8, each highest first.
         population: Whom they meet.
-        rules: The house rules; a pool is valued as two seats play it, home runs are not.
+        rules: The house rules; a pool is valued as two seats play it, home runs where the
+            population knows of them.
         bank: (H,) int8 side of each hand; None for rules without a bank.
         num_relabellings: 1..8, times a hand meets the population, its suits renamed each time.
         extra: The rows of these plays are one more candidate of each hand, the last; they may be
@@ -239,17 +259,17 @@ def respond(
     relabelled = ((hands & ~3) | suits.astype(np.int8)).swapaxes(0, 1)
     found = Responses(
         options,
-        np.empty((2, len(options.strengths))), np.empty((2, size)), np.empty((2, size)), naturals,
-        keys, np.empty((2, size), np.int64),
+        np.empty((2, len(options.strengths))), np.empty((2, size)), np.empty((2, size)),
+        np.empty((2, len(options.strengths))), naturals, keys, np.empty((2, size), np.int64),
     )  # fmt: skip
     # About 1.3 % of all hands share no card with a given one; 3 % is far beyond what happens.
     limit = 2 * (int(0.015 * len(population) * num_relabellings) + 64)
     kernels.responses_into(
         np.ascontiguousarray(relabelled), options.starts, options.strengths, last_fouls,
-        naturals, keys,
-        sides, population.holders, population.sides, *population.plays, rules.packed,
-        *_gains(rules), limit, found.values, found.surrender, found.declare,
-        found.met,
+        naturals, keys, sides,
+        population.holders, population.sides, *population.plays, population.runs,
+        rules.packed, *_gains(rules), limit,
+        found.values, found.surrender, found.declare, found.scoops, found.met,
     )  # fmt: skip
     return found
 

@@ -108,4 +108,5 @@ def population_of(stored: Checkpoint) -> Population:
         raise CheckpointError(
             f"checkpoint {stored.name!r}: its tensors are not those of {len(hands)} hands"
         )
-    return gather(hands, plays, sides_of(stored.rules, len(hands)))
+    sides = sides_of(stored.rules, len(hands))
+    return gather(hands, plays, sides, arrays.get("runs"))

@@ -1816,14 +1816,14 @@ def population_values_into(
 
 
 class ChanceTables(NamedTuple):
-    """What rows are worth and how that depends on the hand's own cards, as `corrected_into` reads it.
+    """What rows are worth and how own cards change that, as `corrected_into` reads it.
 
     worth: value of rows that are won independently of each other and of the hand.
     gains: (3, S) units that move from loser to winner with one more row won.
     places: (3, S) float64 place of a strength among the K knots of its row.
     coefficients: (3, K, F) what each feature of the hand adds to the chance to win at a knot.
     shared: (F,) units that each feature adds whatever is shown.
-    scoops: (2, 3) units for the first three powers of the chance to make a scoop, and to suffer one.
+    scoops: (2, 3) units for the first three powers of the chance to scoop, and to be scooped.
     """
 
     worth: Worth
@@ -2065,6 +2065,8 @@ class Meeting(NamedTuple):
     specials: (L,) int32, the opponents that show no ordinary hand, and kinds (13,) of them.
     block: (3, K) int16, row strengths of ordinary opponents.
     seats: (K + 1, 8) int64, as `_settle_rows` has them.
+    runs: (K,) int64, chance of each of a block to make a home run of a scoop, in 256ths.
+    won: (M,) int64, opponents of a half that each candidate scoops.
     lost: (K / 64,) uint64, a set of a block.
     digits: (16, K / 64) uint64, which of a block have each binary digit in what a scoop adds to it.
     passed: (3, 2 M + 1, K / 64) uint64, which of a block are in a step or below.
@@ -2080,6 +2082,8 @@ class Meeting(NamedTuple):
     kinds: np.ndarray
     block: np.ndarray
     seats: np.ndarray
+    runs: np.ndarray
+    won: np.ndarray
     lost: np.ndarray
     digits: np.ndarray
     passed: np.ndarray
@@ -2098,6 +2102,8 @@ def _new_meeting(room, limit):
         np.empty(_NUM_KINDS, np.int64),
         np.empty((3, _BLOCK), np.int16),
         np.empty((_BLOCK + 1, 8), np.int64),
+        np.zeros(_BLOCK, np.int64),
+        np.empty(room, np.int64),
         np.empty(_BLOCK_WORDS, np.uint64),
         np.empty((16, _BLOCK_WORDS), np.uint64),
         np.empty((3, 2 * room + 1, _BLOCK_WORDS), np.uint64),
@@ -2167,6 +2173,15 @@ def _scoop_prize(front, middle, back, rules):
     plain2, royalty2, _ = _row_gain(back_royalty(back, rules), rules)
     units, royalties = plain0 + plain1 + plain2, royalty0 + royalty1 + royalty2
     return np.int64(_scoop_part(3, units, royalties, 0, rules)[0])
+
+
+@njit(cache=True)
+def _plain_units(front, middle, back, rules):
+    """Plain units that a winner of all three rows takes, which a home run counts once more."""
+    plain0, _, _ = _row_gain(front_royalty(front, rules), rules)
+    plain1, _, _ = _row_gain(middle_royalty(middle, rules), rules)
+    plain2, _, _ = _row_gain(back_royalty(back, rules), rules)
+    return np.int64(plain0 + plain1 + plain2)
 
 
 @njit(cache=True)
@@ -2241,7 +2256,7 @@ def _cut_strengths(candidates, meeting):
 
 
 @njit(cache=True)
-def _fill_block(place, chosen, found, strengths, status, num_special, meeting):
+def _fill_block(place, chosen, found, strengths, status, runs, num_special, meeting):
     """Put the ordinary hands among every other one of `chosen` into block, others into specials.
 
     Returns how many they are, and the place to go on from.
@@ -2253,6 +2268,8 @@ def _fill_block(place, chosen, found, strengths, status, num_special, meeting):
         block[0, num] = strengths[p, 0]
         block[1, num] = strengths[p, 1]
         block[2, num] = strengths[p, 2]
+        if runs.size:
+            meeting.runs[num] = runs[p]
         specials[num_special] = p
         num += status[p] == NORMAL
         num_special += status[p] != NORMAL
@@ -2303,8 +2320,9 @@ def _value_rows(bank, gains, kept, kept_by_them, meeting):
 
 @njit(cache=True)
 def _meet_ordinary(
-    candidates, half, chosen, found, strengths, status, bank, rules, gains, kept, meeting, totals
-):
+    candidates, half, chosen, found, strengths, status, runs, bank, rules, gains, kept, meeting,
+    totals,
+):  # fmt: skip
     """Add to totals (M,) the units of candidates (M, 3) against the ordinary hands of a half.
 
     Returns how many others there are, which fill specials.
@@ -2315,12 +2333,14 @@ def _meet_ordinary(
     has_scoop = is_pool or rules[F_SCOOP] != 0
     has_point = not is_pool and rules[F_OVERALL_POINT] != 0
     kept_by_them = np.zeros(3, np.int64)
+    may_run = runs.size > 0 and bank != 1
     meeting.tallies[:] = 0
+    meeting.won[:] = 0
     num_special = 0
     place = half
     while place < found:
         num, num_special, place = _fill_block(
-            place, chosen, found, strengths, status, num_special, meeting
+            place, chosen, found, strengths, status, runs, num_special, meeting
         )
         if not is_separable:
             _meet_one_by_one(candidates, num, bank, rules, meeting, totals)
@@ -2331,7 +2351,7 @@ def _meet_ordinary(
                 for k in range(num):
                     kept_by_them[row] += kept[row, block[row, k]]
         if has_scoop:
-            _meet_scoops(candidates, num, bank, rules, meeting, totals)
+            _meet_scoops(candidates, num, bank, may_run, rules, meeting, totals)
         if has_point:
             _meet_majorities(candidates, num, bank, rules, meeting, totals)
     if is_separable:
@@ -2357,11 +2377,15 @@ def _meet_one_by_one(candidates, num, bank, rules, meeting, totals):
 
 
 @njit(cache=True)
-def _meet_scoops(candidates, num, bank, rules, meeting, totals):
-    """Add to totals (M,) what scoops move between candidates (M, 3) and a block."""
+def _meet_scoops(candidates, num, bank, may_run, rules, meeting, totals):
+    """Add to totals (M,) what scoops move between candidates (M, 3) and a block.
+
+    `may_run`: the block's scoops may be part of home runs.
+    """
     steps, passed, lost, digits = meeting.steps, meeting.passed, meeting.lost, meeting.digits
     words = (num + 63) >> 6
-    num_digits = _fill_digits(num, rules, meeting)
+    num_digits = _fill_digits(num, may_run, rules, meeting)
+    scale = 1.0 / 256 if may_run else 1.0
     # Ties are beaten by the bank, and beat who plays against it.
     below, upto = -1 if bank != 1 else 0, -1 if bank == -1 else 0
     for m in range(candidates.shape[0]):
@@ -2374,23 +2398,30 @@ def _meet_scoops(candidates, num, bank, rules, meeting, totals):
                 passed[0, i + below, w] & passed[1, j + below, w] & passed[2, k + below, w]
             )
             lost[w] = ~(passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w])
-        total = np.int64(won) * meeting.prizes[m]
+        meeting.won[m] += np.int64(won)
+        owed = np.int64(0)
         for digit in range(num_digits):
             ones = np.uint64(0)
             for w in range(words):
                 ones += _num_ones(lost[w] & digits[digit, w])
-            total -= np.int64(ones) << digit
-        totals[m] += total
+            owed += np.int64(ones) << digit
+        totals[m] += np.int64(won) * meeting.prizes[m] - owed * scale
 
 
 @njit(cache=True)
-def _fill_digits(num, rules, meeting):
-    """Fill digits for a block; returns how many the largest prize has."""
+def _fill_digits(num, may_run, rules, meeting):
+    """Fill digits for a block; returns how many the largest prize has.
+
+    Where home runs may be made prizes are in 256ths of a unit.
+    """
     block, digits = meeting.block, meeting.digits
     digits[:] = 0
     largest = np.int64(0)
     for k in range(num):
         prize = _scoop_prize(block[0, k], block[1, k], block[2, k], rules)
+        if may_run:
+            plain = _plain_units(block[0, k], block[1, k], block[2, k], rules)
+            prize = 256 * prize + plain * meeting.runs[k]
         largest |= prize
         digit = 0
         while prize >> digit != 0:
@@ -2480,21 +2511,24 @@ def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, 
 @njit(cache=True, nogil=True)
 def responses_into(
     relabelled, starts, candidates, last_fouls, naturals, natural_keys, bank,
-    holders, sides, strengths, status, declared, keys,
-    rules, gains, kept, limit, values, surrender_values, declare_values, num_opponents,
+    holders, sides, strengths, status, declared, keys, runs,
+    rules, gains, kept, limit, values, surrender_values, declare_values, scoops, num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against the population that could sit there.
 
     A hand meets the population hands that share no card with it and sit on the other side of the
     bank, once for each relabelling of its suits; every other one found goes to the second half.
-    Each pairing is settled exactly, home runs aside; a pool as two seats play it.
+    Each pairing is settled exactly; a pool as two seats play it. Home runs count where runs (P,)
+    uint8, the chance of each hand to make one of a scoop in 256ths, is not empty: as if opponents
+    were independent of each other.
 
     relabelled (H, R, 13) int8 cards, starts (H + 1,), candidates (M, 3) strengths, last_fouls
     (H,) bool whether a hand's last candidate is a foul, naturals (H,) pattern or -1, natural_keys
     (H,), bank (H,) 1, 0, -1. Population of P hands, in sets of W = P / 64 words: holders (52, W)
     uint64 of each card, sides (3, W) of bank -1, 0, 1; strengths (P, 3), status, declared, keys
     (P,). gains and kept are those of `gains_into`. At most `limit` are met.
-    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H).
+    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H), and scoops (2, M)
+    with the share of opponents that each candidate scoops.
     """
     longest = np.int64(0)
     for h in range(relabelled.shape[0]):
@@ -2519,8 +2553,8 @@ def responses_into(
             totals = values[half, starts[h] : starts[h + 1]]
             totals[:] = 0.0
             num_special = _meet_ordinary(
-                mine, half, chosen, found, strengths, status, bank[h], rules, gains, kept, meeting,
-                totals,
+                mine, half, chosen, found, strengths, status, runs, bank[h], rules, gains, kept,
+                meeting, totals,
             )  # fmt: skip
             met = (found + 1 - half) // 2
             give_up, declare = _meet_special(
@@ -2530,6 +2564,11 @@ def responses_into(
             scale = 1.0 / max(met, 1)
             for m in range(mine.shape[0]):
                 totals[m] *= scale
+                share = meeting.won[m] * scale
+                scoops[half, starts[h] + m] = share
+                if runs.size and bank[h] != -1:
+                    plain = _plain_units(mine[m, 0], mine[m, 1], mine[m, 2], rules)
+                    totals[m] += plain * share**3
             if last_fouls[h]:
                 totals[mine.shape[0] - 1] = _foul_against(
                     half, chosen, found, strengths, status, declared, keys, bank[h], rules, scale,

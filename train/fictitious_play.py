@@ -1,9 +1,11 @@
-"""Fictitious play over whole hands: a population that nobody can exploit by much.
+"""Fictitious play over whole hands: a population that nobody can exploit by much, and its tables.
 
 The population starts as `balanced` plays it. Each round a share of its hands is replayed as the
 exact best response to all of it, card removal included; shares fall like 1 / round, so that the
 population is the average of all rounds, until a floor keeps it moving. What a round's best
 responses gain over the hands they replace is an unbiased view of how exploitable it still is.
+
+In the end `cpoker_env.train.tables` fits the small tables of `equilibrium` to the population.
 
     python -m train.fictitious_play --rules four_two
 """
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import safetensors.numpy
 import torch
 from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
@@ -26,15 +29,19 @@ from cpoker_env.agents.population import (
     draw_hands,
     gather,
     respond,
+    runs_of,
     sides_of,
 )
+from cpoker_env.train import tables
 from cpoker_env.train.exploitability import Gains, gains_of, interval, join_gains, play_hands
 from rich.console import Console
 from rich.progress import Progress
 
+from cpoker_env import kernels
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import make_policy
 from cpoker_env.rules import Rules, read_rules
+from cpoker_env.scoring import SHOW
 
 CHUNK = 512
 """Hands that one thread answers at a time."""
@@ -48,10 +55,14 @@ class Config:
     """Preset of house rules, or a JSON file of options."""
     hands: int = 300_000
     """Hands of the population."""
+    players: int = 2
+    """Seats at the table; only home runs, made at four, play differently there."""
     rounds: int = 24
     """Rounds of best responses."""
     least_share: float = 0.06
     """Share of the hands replayed in late rounds."""
+    tables_hands: int = 30_000
+    """Hands whose options are valued to fit the tables; 0 leaves them out."""
     seed: int = 1
     """Names the hands and what is replayed when."""
     out: Path | None = None
@@ -64,11 +75,9 @@ class Config:
     @property
     def folder(self) -> Path:
         """Where everything goes."""
-        return (
-            self.out
-            if self.out is not None
-            else Path("runs") / f"{Path(self.rules).stem}-equilibrium"
-        )
+        seats = f"-{self.players}" if self.players != 2 else ""
+        usual = Path("runs") / f"{Path(self.rules).stem}{seats}-equilibrium"
+        return self.out if self.out is not None else usual
 
 
 @dataclass
@@ -86,7 +95,22 @@ def start_state(config: Config, rules: Rules) -> State:
     hands = draw_hands(config.seed, config.hands)
     sides = sides_of(rules, len(hands))
     plays = play_hands(make_policy("balanced", rules), hands, sides, rules, 2, config.threads)
-    return State(hands, gather(hands, plays, sides))
+    runs = _first_runs(plays) if _runs_home(config, rules) else None
+    return State(hands, gather(hands, plays, sides, runs))
+
+
+def _runs_home(config: Config, rules: Rules) -> bool:
+    return config.players == 4 and rules.scoop == "shot_homerun"
+
+
+def _first_runs(plays: Plays) -> npt.NDArray[np.uint8]:
+    """Chances of hands to make a home run of a scoop, rows taken to be independent."""
+    shows = plays.status == kernels.NORMAL
+    chances = shows * shows.mean()
+    for row in range(3):
+        seen = np.sort(plays.strengths[shows, row])
+        chances *= np.searchsorted(seen, plays.strengths[:, row]) / len(seen)
+    return runs_of(chances)
 
 
 def play_round(state: State, config: Config, rules: Rules) -> Gains:
@@ -98,25 +122,33 @@ def play_round(state: State, config: Config, rules: Rules) -> Gains:
     parts = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
     with ThreadPoolExecutor(config.threads) as pool:
         answered = list(pool.map(lambda part: _answer(part, state, rules), parts))
-    for part, (plays, _) in zip(parts, answered, strict=True):
+    for part, (plays, runs, _) in zip(parts, answered, strict=True):
         state.population.plays.put(part, plays)
+        if len(state.population.runs):
+            state.population.runs[part] = runs
     state.round += 1
     state.seconds += time.perf_counter() - started
-    return join_gains([gains for _, gains in answered])
+    return join_gains([gains for _, _, gains in answered])
 
 
-def _answer(part: IntArray, state: State, rules: Rules) -> tuple[Plays, Gains]:
-    """Best responses of some hands to the population, and what they gain."""
+def _answer(
+    part: IntArray, state: State, rules: Rules
+) -> tuple[Plays, npt.NDArray[np.uint8], Gains]:
+    """Best responses of some hands to the population, their home runs, and what they gain."""
     population = state.population
     before = population.plays.take(part)
     found = respond(state.hands[part], population, rules, population.banks[part], extra=before)
-    return found.mean().best_plays(rules), gains_of(found, before, rules)
+    mean = found.mean()
+    best, declarations = mean.best(0, rules)
+    runs = runs_of(mean.scoops[0][best] * (declarations == SHOW))
+    return mean.plays(best, declarations), runs, gains_of(found, before, rules)
 
 
 def save_state(path: Path, state: State, config: Config) -> None:
     """Write a run's state to one file, whole or not at all."""
     record = {"round": state.round, "seconds": state.seconds, "config": _identity(config)}
-    blob = safetensors.numpy.save(state.population.plays._asdict(), {"state": json.dumps(record)})
+    tensors = {**state.population.plays._asdict(), "runs": state.population.runs}
+    blob = safetensors.numpy.save(tensors, {"state": json.dumps(record)})
     write_bytes(path, blob)
 
 
@@ -128,11 +160,12 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     """
     record, tensors = load_run(path, _identity(config))
     try:
+        runs = tensors.pop("runs").numpy()
         plays = Plays(**{name: tensor.numpy() for name, tensor in tensors.items()})
-    except TypeError as error:
+    except (KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
     hands = draw_hands(config.seed, config.hands)
-    population = gather(hands, plays, sides_of(rules, len(hands)))
+    population = gather(hands, plays, sides_of(rules, len(hands)), runs)
     return State(hands, population, record["round"], record["seconds"])
 
 
@@ -151,6 +184,10 @@ def check_config(config: Config) -> None:
     for name, limit in {"hands": 1000, "rounds": 1, "seed": 0, "threads": 1}.items():
         if getattr(config, name) < limit:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
+    if config.players not in (2, 3, 4):
+        raise ConfigError(f"players {config.players}: a table has 2 to 4")
+    if config.tables_hands != 0 and config.tables_hands < 1000:
+        raise ConfigError(f"tables_hands {config.tables_hands}: give 1000 or more, or 0 for none")
     if not 0 < config.least_share <= 1:
         raise ConfigError(f"least_share {config.least_share}: give a share above 0, at most 1")
 
@@ -193,19 +230,33 @@ def main(config: Config) -> None:
                 f"{gains.differs.mean():.1%} of hands replayed otherwise, {state.seconds:.0f} s"
             )
     _finish(state, config, rules)
-    console.print(
-        f"saved {config.folder / 'agent'}.safetensors and .json; play it as "
-        f"search:{config.folder / 'agent'}"
-    )
+    console.print(f"play it as search:{config.folder / 'agent'}")
+    if config.tables_hands:
+        store_tables(state.population, rules, config)
+        console.print(f"and its tables as equilibrium:{config.folder / 'tables'}")
+
+
+def store_tables(population: Population, rules: Rules, config: Config) -> None:
+    """Fit tables to the population and store them beside it."""
+    started = time.perf_counter()
+    fitting = tables.Config(hands=config.tables_hands, seed=config.seed, threads=config.threads)
+    tensors = tables.fit(population, rules, fitting)
+    stored = {
+        "kind": "tables", "fictitious_play": _identity(config), **tables.identity_of(fitting),
+        "seconds": round(time.perf_counter() - started, 1),
+    }  # fmt: skip
+    save_checkpoint(config.folder / "tables", tensors, rules, stored, [])
 
 
 def _finish(state: State, config: Config, rules: Rules) -> None:
-    plays = state.population.plays
+    plays, runs = state.population.plays, state.population.runs
     weights = {
         "strengths": torch.from_numpy(plays.strengths),
         "status": torch.from_numpy(plays.status),
         "declared": torch.from_numpy(plays.declared),
     }
+    if len(runs):
+        weights["runs"] = torch.from_numpy(runs)
     stored = {"kind": "population", **_identity(config), "seconds": round(state.seconds, 1)}
     save_checkpoint(config.folder / "agent", weights, rules, stored, [])
 

@@ -219,7 +219,9 @@ def main(config: Config) -> None:
         out, tensors, stored.rules,
         {"kind": "tables", **json.loads(json.dumps(identity_of(config))), "seconds": seconds}, [],
     )  # fmt: skip
-    Console().print(f"saved {out}.safetensors and .json in {seconds} s; play it as equilibrium:{out}")
+    Console().print(
+        f"saved {out}.safetensors and .json in {seconds} s; play it as equilibrium:{out}"
+    )
 
 
 if __name__ == "__main__":
