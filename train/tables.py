@@ -69,7 +69,8 @@ class Config:
 class Samples(NamedTuple):
     """Valued options of hands on one side of the bank.
 
-    hands (H, 13); starts (H + 1,), strengths (M, 3), values (M,); surrender, declare, naturals (H,).
+    hands (H, 13), starts (H + 1,), strengths (M, 3), values (M,), surrender (H,), declare (H,),
+    naturals (H,).
     """
 
     hands: IntArray
