@@ -162,6 +162,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "balanced": "cpoker_env.agents.balanced:make_balanced",
     "search": "cpoker_env.agents.search:make_search",
     "checkpoint": "cpoker_env.agents.neural:load_policy",
+    "external": "cpoker_env.agents.external:External",
 }
 
 
