@@ -56,8 +56,8 @@ WINDOW = 64
 """Hands without an answer that a program has at a time; they fit into any pipe."""
 MOST_IN_A_ROW = 3
 """Crashes and hangs without an answer in between after which a program is given up."""
-NUM_KEPT = 5
-"""Failures that are kept, the first ones."""
+NUM_KEPT = 3
+"""Failures that are kept for each reason, the first ones."""
 LONGEST_SHOWN = 100
 """Characters of an answer that are kept with them."""
 
@@ -75,7 +75,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Failures:
-    """What went wrong: how many hands by reason, and the first of them."""
+    """What went wrong: how many hands by reason, and the first hands of each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: list[Failure] = field(default_factory=list)
@@ -83,13 +83,17 @@ class Failures:
     def add(self, failure: Failure) -> None:
         """Count one."""
         self.counts[failure.reason] += 1
-        if len(self.first) < NUM_KEPT:
-            self.first.append(failure)
+        self._keep(failure)
 
     def extend(self, later: "Failures") -> None:
         """Count those of later hands too."""
         self.counts.update(later.counts)
-        self.first = (self.first + later.first)[:NUM_KEPT]
+        for failure in later.first:
+            self._keep(failure)
+
+    def _keep(self, failure: Failure) -> None:
+        if sum(failure.reason == kept.reason for kept in self.first) < NUM_KEPT:
+            self.first.append(failure)
 
 
 class External:

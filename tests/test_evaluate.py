@@ -12,7 +12,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from cpoker_env.agents.external import Failure, Failures
+from cpoker_env.agents.external import NUM_KEPT, Failure, Failures
 from cpoker_env.train.evaluate import duel, evaluate, split_agents
 from cpoker_env.train.matrix import by_pair, failure_lines, heat_map, labels_of
 from cpoker_env.train.tally import Tally, add_up
@@ -195,7 +195,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, c
     failed = record["failures"][agents.split(",")[-1]]
     assert failed["hands"] == 3 * (2 * CHUNK + 40)
     assert failed["counts"]["foul"] > 100
-    assert len(failed["first"]) == 5
+    assert [failure["reason"] for failure in failed["first"]] == ["foul"] * NUM_KEPT
     out, err = capsys.readouterr()
     assert f"{failed['counts']['foul']:,} of {failed['hands']:,} hands failed" in out
     assert failed["first"][0]["hand"] in out
@@ -299,9 +299,14 @@ def test_output_names_rows_columns_and_failures(capsys):
     assert f"{result.units:+.3f} ± {result.half_width:.3f}" in out
     assert f"{-result.units:+.3f}" in out
     long = "external:" + "x" * 40
-    failures = Failures()
-    failures.add(Failure("crash", "As Kd", "exit status 1"))
+    failures, later = Failures(), Failures()
+    for _ in range(NUM_KEPT + 1):
+        failures.add(Failure("foul", "2d 2c", "'x'"))
+    later.add(Failure("foul", "2d 2c", "'x'"))
+    later.add(Failure("crash", "As Kd", "exit status 1"))
+    failures.extend(later)
     assert failure_lines({long: failures}, 3000, labels_of(["a", long])) == [
-        "external 2: 1 of 3,000 hands failed: 1 crash",
+        "external 2: 6 of 3,000 hands failed: 1 crash, 5 foul",
+        *["  foul: 2d 2c -> 'x'"] * 3,
         "  crash: As Kd -> exit status 1",
     ]
