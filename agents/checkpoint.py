@@ -4,10 +4,12 @@ Nothing is ever unpickled. Files are written to a temporary name and renamed; th
 so a checkpoint without it is an unfinished one.
 """
 
+import errno
 import hashlib
 import importlib.resources
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
-from cpoker_env.errors import CheckpointError, RulesError
+from cpoker_env.errors import CheckpointError, ConfigError, RulesError
 from cpoker_env.rules import PRESETS, Rules
 
 FORMAT = 1
@@ -159,6 +161,24 @@ def _find(name: str) -> Path:
     raise CheckpointError(
         f"checkpoint {name!r}: no {bare}.json there, and no such name ships (those: {shipped})"
     )
+
+
+def check_target(path: Path) -> None:
+    """Raise unless a file can be written there, its folder made if need be.
+
+    Raises:
+        ConfigError: A folder of that name, or one that cannot be made or written to.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {error.strerror}; choose a file in a folder you may write to"
+        ) from None
 
 
 def write_bytes(path: Path, content: bytes) -> None:

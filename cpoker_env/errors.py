@@ -9,6 +9,7 @@ CPokerError
 ├── ActionError         an environment action or option out of its space (also ValueError)
 ├── PolicyError         a policy name or an answer of a policy (also ValueError)
 ├── ConfigError         a training or evaluation setting (also ValueError)
+├── WorkerError         a worker process that died
 └── CheckpointError     a stored agent that is missing, damaged or of other rules
 
 A message gives the value, the limit and the fix, in that order.
@@ -49,6 +50,10 @@ class PolicyError(CPokerError, ValueError):
 
 class ConfigError(CPokerError, ValueError):
     """A setting of a training or an evaluation outside its range."""
+
+
+class WorkerError(CPokerError):
+    """A worker process that died before it was done."""
 
 
 class CheckpointError(CPokerError):

@@ -158,10 +158,12 @@ Factory = Callable[..., Policy]
 _REGISTRY: dict[str, str | Factory] = {
     "uniform": "cpoker_env.agents.heuristics:Uniform",
     "greedy": "cpoker_env.agents.heuristics:Greedy",
+    "product": "cpoker_env.agents.heuristics:Product",
     "balanced": "cpoker_env.agents.balanced:make_balanced",
     "equilibrium": "cpoker_env.agents.equilibrium:make_equilibrium",
     "search": "cpoker_env.agents.search:make_search",
     "checkpoint": "cpoker_env.agents.neural:load_policy",
+    "external": "cpoker_env.agents.external:External",
 }
 
 
@@ -189,11 +191,23 @@ def policy_names() -> tuple[str, ...]:
     return tuple(_REGISTRY)
 
 
+def policy_factory(name: str) -> str | Factory:
+    """What makes policies of a name: an import string or a callable.
+
+    Raises:
+        PolicyError: Unknown name.
+    """
+    word = str(name).partition(":")[0]
+    if word not in _REGISTRY:
+        raise PolicyError(f"policy {name!r}: the policies are {', '.join(_REGISTRY)}")
+    return _REGISTRY[word]
+
+
 def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
-    """A policy by name: "uniform", "greedy", "balanced", "search", "checkpoint:PATH-OR-NAME" or one
-    that was registered.
+    """A policy by name: "uniform", "greedy", "product", "balanced", "search",
+    "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.
@@ -202,14 +216,12 @@ def make_policy(
         **options: Passed to the factory.
 
     Raises:
-        PolicyError: Unknown name, or options the policy does not take.
+        PolicyError: Unknown name, options the policy does not take, or a COMMAND that cannot run.
         RulesError: Unknown preset.
         CheckpointError: A checkpoint that cannot be used.
     """
-    word, colon, argument = str(name).partition(":")
-    if word not in _REGISTRY:
-        raise PolicyError(f"policy {name!r}: the policies are {', '.join(_REGISTRY)}")
-    factory = _REGISTRY[word]
+    _, colon, argument = str(name).partition(":")
+    factory = policy_factory(name)
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
         factory = getattr(importlib.import_module(module), attribute)

@@ -1,65 +1,201 @@
 """`cpoker evaluate`: agents against each other on duplicate deals, with intervals by deal.
 
-Each deal is played once for every seat the agent can take, its opponents in the other seats, so
-that both sides hold every hand; the deal's result is the mean of these plays, which takes most of
-the luck of the cards out. Intervals are 1.96 standard errors over deals.
+All pairs: one agent against copies of another, which take all other seats. Full tables: every
+choice of as many different agents as there are seats. Each deal is played in every seating, so that
+all sides hold every hand; the deal's result is the mean of these plays, which takes most of the
+luck of the cards out. Intervals are 1.96 standard errors over deals. Beside each stands the
+interval that playing each deal once would give, and how many deals it would take in that way.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from cpoker_env.agents.checkpoint import write_bytes
+from cpoker_env.agents.checkpoint import check_target, write_bytes
+from cpoker_env.agents.external import External, Failures
+from cpoker_env.train.matrix import (
+    by_pair,
+    check_plotting,
+    failure_lines,
+    heat_map,
+    labels_of,
+    matrix_table,
+    results_table,
+)
+from cpoker_env.train.tally import Result
+from cpoker_env.train.tournament import Schedule, play
 from rich.console import Console
-from rich.progress import track
-from rich.table import Table as RichTable
 
-from cpoker_env.errors import ConfigError
-from cpoker_env.policy import Policy, make_policy
+from cpoker_env import __version__
+from cpoker_env.errors import ConfigError, PolicyError
+from cpoker_env.policy import Policy, policy_factory
 from cpoker_env.rules import Rules, read_rules
-from cpoker_env.table import Table
+from cpoker_env.scoring import check_num_seats
 
-CHUNK = 2048
-"""Deals played at once; results do not depend on it for policies that use the batch's streams."""
+MOST_TABLES = 4
+"""Full tables that are printed one by one; the JSON file has all."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Agents against each other, all pairs, on duplicate deals with seats rotated."""
+    """Agents against each other on duplicate deals, all pairs and full tables."""
 
     agents: str = "balanced,greedy,uniform"
-    """Names separated by commas, each as make_policy takes it."""
+    """Names separated by commas, each as make_policy takes it. `external:COMMAND` seats a program
+    in any language; commas inside quotes belong to it: "greedy,external:./bot --weights '1,2'"."""
     rules: str = "mandarin"
     """Preset of house rules, or a JSON file of options."""
     players: int = 2
-    """Seats at the table, 2-4; one holds the first agent, the others the second."""
+    """Seats at the table, 2-4; in a pair one holds the first agent, the others the second."""
     deals: int = 5000
-    """Deals for each pair, each played once per seat."""
+    """Deals, each played in every seating of every pair and table."""
     seed: int = 1
-    """Names the deals: the same seed gives every pair the same cards."""
+    """Names the deals: the same seed gives everybody the same cards."""
+    tables: bool = True
+    """Also seat different agents together, where seats are more than two and agents enough."""
+    workers: int = 1
+    """Processes that play; the results are the same for any number, given that external programs
+    answer a hand the same way whatever they were asked before."""
+    timeout: float = 10.0
+    """Seconds an external program has for a hand."""
     json: Path | None = None
     """Also write the results to this file."""
+    plot: Path | None = None
+    """Also draw the pairs as a heat map, a PNG picture; needs matplotlib (the extra "plot")."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """Units per deal that `agent` wins from `opponent`s in all other seats.
+class Evaluation:
+    """What agents won from each other.
 
-    half_width: of the 95 % interval, over deals, after averaging each deal's rotations.
-    single_half_width: of the interval the same number of plays would give without duplication.
+    pairs: one agent against copies of another; with two seats each pair once, in the order of the
+        agents, else in both roles.
+    tables: the results of every choice of different agents for a full table.
+    standings: of each agent over all these tables.
+    failures: what went wrong with each external agent; it is asked once for every hand and used
+        that answer in every seating.
     """
 
-    agent: str
-    opponent: str
-    deals: int
-    units: float
-    half_width: float
-    single_half_width: float
+    agents: tuple[str, ...]
+    rules: Rules
+    num_players: int
+    num_deals: int
+    seed: int
+    pairs: list[Result]
+    tables: list[list[Result]]
+    standings: list[Result]
+    failures: dict[str, Failures]
 
-    def __str__(self) -> str:
-        return f"{self.units:+.3f} ± {self.half_width:.3f}"
+    @property
+    def num_hands(self) -> int:
+        """Hands each agent decided."""
+        return self.num_deals * self.num_players
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON."""
+        return {
+            "version": __version__,
+            "rules": self.rules.to_dict(),
+            "players": self.num_players,
+            "deals": self.num_deals,
+            "seed": self.seed,
+            "agents": list(self.agents),
+            "results": [asdict(result) for result in self.pairs],
+            "tables": [[asdict(result) for result in table] for table in self.tables],
+            "standings": [asdict(result) for result in self.standings],
+            "failures": {
+                agent: {
+                    "hands": self.num_hands,
+                    "counts": dict(sorted(found.counts.items())),
+                    "first": [failure._asdict() for failure in found.first],
+                }
+                for agent, found in self.failures.items()
+            },
+        }
+
+
+def evaluate(
+    agents: str | Sequence[str] | Mapping[str, str | Policy],
+    rules: Rules | str = "mandarin",
+    num_players: int = 2,
+    num_deals: int = 5000,
+    seed: int = 1,
+    *,
+    tables: bool = True,
+    workers: int = 1,
+    timeout: float = 10.0,
+    progress: bool = False,
+) -> Evaluation:
+    """Every agent against every other, and at full tables.
+
+    Args:
+        agents: Two or more names as make_policy takes them, or one text of them with commas; or,
+            under any names, such names and policies.
+        rules: The house rules.
+        num_players: Seats, 2-4.
+        num_deals: Deals 0..num_deals - 1 of the seed, at least 2.
+        seed: Names the deals.
+        tables: Whether full tables are played, where seats are more than two and agents enough.
+        workers: Processes that play; more than one take policies by name only.
+        timeout: Seconds an external program has for a line.
+        progress: Show a bar on standard error.
+
+    Raises:
+        ConfigError: A setting out of range, or fewer than two agents.
+        ShowdownError: Not 2-4 seats, or a bank's seat that is not taken.
+        PolicyError, CheckpointError: An agent that cannot be made, or that answered out of shape.
+        WorkerError: A worker died.
+    """
+    rules = Rules.of(rules)
+    check_num_seats(num_players, rules)
+    for name, value, least in (
+        ("deals", num_deals, 2), ("workers", workers, 1), ("seed", seed, 0),
+    ):  # fmt: skip
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**64:
+            raise ConfigError(f"{name} {value!r}: give a whole number from {least} on")
+    if isinstance(agents, str):
+        agents = split_agents(agents)
+    given = agents if isinstance(agents, Mapping) else dict(zip(agents, agents, strict=True))
+    if len(given) < max(2, len(agents)):
+        raise ConfigError(f"agents {','.join(agents)!r}: name at least two, each once")
+    for agent, item in given.items():
+        if not isinstance(item, str | Policy):
+            raise PolicyError(f"agent {agent!r}: {item!r} is neither a name nor has it act()")
+    names = tuple(item if isinstance(item, str) else None for item in given.values())
+    schedule = Schedule(
+        tuple(given), names, _factories(given, workers), rules, num_players, num_deals, seed,
+        tables, timeout,
+    )  # fmt: skip
+    # Made here even if workers make their own, so that what cannot be made is known at once.
+    policies = {
+        agent: schedule.make(place) if isinstance(item, str) else item
+        for place, (agent, item) in enumerate(given.items())
+    }
+    try:
+        results = play(schedule, policies, workers, progress)
+    finally:
+        for agent, policy in policies.items():
+            if isinstance(policy, External) and policy is not given[agent]:
+                policy.close()
+    return Evaluation(schedule.agents, rules, num_players, num_deals, seed, *results)
+
+
+def _factories(given: Mapping[str, str | Policy], workers: int) -> tuple[tuple[str, str], ...]:
+    """Words and import strings of the policies, as far as there are names."""
+    found = {}
+    for agent, item in given.items():
+        factory = policy_factory(item) if isinstance(item, str) else None
+        if isinstance(item, str) and isinstance(factory, str):
+            found[item.partition(":")[0]] = factory
+        elif workers > 1:
+            raise ConfigError(
+                f"workers {workers} with the agent {agent!r}, which is no import string: give 1, "
+                "or register the policy as 'module:factory' and name it"
+            )
+    return tuple(found.items())
 
 
 def duel(
@@ -71,7 +207,7 @@ def duel(
     seed: int,
     names: tuple[str, str] = ("agent", "opponent"),
 ) -> Result:
-    """One agent against copies of another, every seat rotation of every deal.
+    """What one agent wins from copies of another in all other seats, as in `evaluate`.
 
     Args:
         agent: Sits in each seat once per deal.
@@ -82,80 +218,79 @@ def duel(
     Raises:
         ConfigError: Fewer than 2 deals.
     """
-    if num_deals < 2:
-        raise ConfigError(f"deals {num_deals}: an interval needs 2 or more")
-    table = Table(rules, num_players)
-    plays = np.empty((num_deals, num_players))
-    for start in range(0, num_deals, CHUNK):
-        indices = np.arange(start, min(start + CHUNK, num_deals), dtype=np.uint64)
-        deals = table.deal(seed, indices)
-        rng = np.random.default_rng([seed, start])
-        for seat in range(num_players):
-            policies = [agent if s == seat else opponent for s in range(num_players)]
-            settled = table.play(deals, policies, rng)
-            plays[start : start + len(indices), seat] = settled.units[:, seat]
-    means = plays.mean(axis=1)
-    half_width = 1.96 * means.std(ddof=1) / np.sqrt(num_deals)
-    single = 1.96 * plays.std(ddof=1) / np.sqrt(plays.size)
-    return Result(*names, num_deals, float(means.mean()), float(half_width), float(single))
+    given = {names[0]: agent, names[1]: opponent}
+    return evaluate(given, rules, num_players, num_deals, seed, tables=False).pairs[0]
 
 
-def evaluate(
-    names: Sequence[str], rules: Rules, num_players: int, num_deals: int, seed: int,
-    progress: bool = False,
-) -> list[Result]:  # fmt: skip
-    """Every agent against every other, in the order of `names`.
+_AGENT = re.compile(r"""(?:[^,"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
+
+
+def split_agents(text: str) -> list[str]:
+    """Names separated by commas; those inside quotes separate nothing where a program is named.
 
     Raises:
-        ConfigError: Fewer than two agents.
-        PolicyError, CheckpointError: An agent that cannot be made.
+        ConfigError: A quote that is not closed.
+
+    Example:
+        >>> split_agents("greedy,external:./bot --weights '1,2',uniform")
+        ['greedy', "external:./bot --weights '1,2'", 'uniform']
     """
-    if len(names) < 2:
-        raise ConfigError(f"agents {','.join(names)!r}: name at least two, separated by commas")
-    made = {name: make_policy(name, rules, num_players) for name in names}
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    if num_players > 2:
-        pairs += [(b, a) for a, b in pairs]
-    steps = track(pairs, "evaluating", console=Console(stderr=True), disable=not progress)
-    return [duel(made[a], made[b], rules, num_players, num_deals, seed, (a, b)) for a, b in steps]
-
-
-def results_table(results: Sequence[Result], title: str) -> RichTable:
-    """Results as a table to print."""
-    table = RichTable(title=title, title_justify="left")
-    table.add_column("agent")
-    table.add_column("against")
-    table.add_column("units a deal, 95 %", justify="right")
-    table.add_column("deals", justify="right")
-    table.add_column("interval without duplication", justify="right")
-    for result in results:
-        table.add_row(
-            result.agent, result.opponent, str(result), f"{result.deals:,}",
-            f"± {result.single_half_width:.3f}",
-        )  # fmt: skip
-    return table
+    if "external:" not in text:
+        found = text.split(",")
+    elif _AGENT.sub("", text).strip(","):
+        raise ConfigError(f"agents {text!r}: close every quote")
+    else:
+        found = _AGENT.findall(text)
+    return [name.strip() for name in found if name.strip()]
 
 
 def main(config: Config) -> None:
-    """Evaluate and print the table.
+    """Evaluate, print the tables, write the files.
 
     Raises:
-        ConfigError: A setting out of range.
+        ConfigError: A setting out of range, a file that cannot be written, or no matplotlib.
+        RulesError, ShowdownError, PolicyError, CheckpointError, WorkerError: As `evaluate`.
     """
     rules = read_rules(config.rules)
-    names = [name.strip() for name in config.agents.split(",") if name.strip()]
-    results = evaluate(names, rules, config.players, config.deals, config.seed, progress=True)
-    title = (
-        f"{config.rules}, {config.players} seats, seed {config.seed}: "
-        f"each deal played {config.players} times, seats rotated"
-    )
-    Console().print(results_table(results, title))
+    agents = split_agents(config.agents)
+    if config.plot is not None:
+        check_plotting()
+    for path in (config.json, config.plot):
+        if path is not None:
+            check_target(path)
+    found = evaluate(
+        agents, rules, config.players, config.deals, config.seed, tables=config.tables,
+        workers=config.workers, timeout=config.timeout, progress=True,
+    )  # fmt: skip
+    title = f"{config.rules}, {config.players} seats, {config.deals:,} deals, seed {config.seed}"
+    # Files first, as whoever reads the output may stop reading.
     if config.json is not None:
-        record = {
-            "rules": rules.to_dict(), "players": config.players, "deals": config.deals,
-            "seed": config.seed, "results": [asdict(result) for result in results],
-        }  # fmt: skip
-        write_bytes(config.json, (json.dumps(record, indent=2) + "\n").encode())
+        write_bytes(config.json, (json.dumps(found.to_dict(), indent=2) + "\n").encode())
+    if config.plot is not None:
+        pairs = by_pair(found.pairs, config.players)
+        write_bytes(config.plot, heat_map(found.agents, pairs, labels_of(found.agents), title))
+    show(found, title)
+
+
+def show(found: Evaluation, title: str) -> None:
+    """Print an evaluation."""
+    labels = labels_of(found.agents)
+    pairs = by_pair(found.pairs, found.num_players)
+    console = Console()
+    whom = "another" if found.num_players == 2 else "copies of another in all other seats"
+    console.print(f"{title}; pairs are one agent against {whom}", highlight=False)
+    console.print(matrix_table(found.agents, pairs, labels, "units a deal, row against column"))
+    console.print(results_table(found.pairs, "pairs, each deal played from every seat", labels))
+    if found.tables:
+        shown = found.standings if len(found.tables) > 1 else []
+        if len(found.tables) <= MOST_TABLES:
+            shown = [*shown, *(result for table in found.tables for result in table)]
+        console.print(results_table(shown, "full tables, each deal in every seating", labels))
+    for line in [
+        *(f"{label} is {agent}" for agent, label in labels.items() if label != agent),
+        *failure_lines(found.failures, found.num_hands, labels),
+    ]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ import torch
 from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
 from cpoker_env.agents.network import ValueNetwork, hand_features
 from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
-from cpoker_env.train.evaluate import duel, results_table
+from cpoker_env.train.evaluate import duel
+from cpoker_env.train.matrix import results_table
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
