@@ -202,5 +202,5 @@ def test_the_shipped_population_is_used_by_name_and_beats_greedy():
     search = make_policy("search", rules)
     result = duel(search, make_policy("greedy", rules), rules, 2, 250, 3)
     assert result.units - result.half_width > 0.9
-    with pytest.raises(CheckpointError, match="no population ships"):
+    with pytest.raises(CheckpointError, match="nothing ships"):
         make_policy("search", Rules.preset("four_two", surrender_cost=3))
