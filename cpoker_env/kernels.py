@@ -259,6 +259,29 @@ def deal_into(keys, indices, hands):
                 held = rest
 
 
+@njit(cache=True, nogil=True)
+def deal_rest_into(keys, indices, rest, hands):
+    """As `deal_into`, of the cards rest (R,) int8 alone: with all 52, ascending, the same hands."""
+    deck = np.empty_like(rest)
+    words = np.empty(4, np.uint64)
+    state = np.empty(1, np.int64)
+    for b in range(hands.shape[0]):
+        deck[:] = rest
+        state[0] = 0
+        for seat in range(hands.shape[1]):
+            held = np.uint64(0)
+            for place in range(13 * seat, 13 * seat + 13):
+                left = rest.shape[0] - place
+                pick = place + _bounded(words, state, keys[b], indices[b], np.int64(0), left)
+                held |= _ONE << np.uint64(deck[pick])
+                deck[pick] = deck[place]
+            place = 0
+            for card in range(51, -1, -1):
+                if held >> np.uint64(card) & _ONE:
+                    hands[b, seat, place] = card
+                    place += 1
+
+
 @njit(cache=True)
 def _has_row_sizes(rows, m):
     """Whether arrangement m has three, five and five cards."""
