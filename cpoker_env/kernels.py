@@ -719,14 +719,15 @@ def _homerun_seat(strengths, status, rules):
                 continue
             if status[other] == NORMAL:
                 for row in range(3):
-                    if _sign(strengths[seat, row], strengths[other, row], bank) != 1:
-                        made = False
+                    made &= _sign(strengths[seat, row], strengths[other, row], bank) == 1
             elif status[other] == FOUL:
                 made &= rules[F_HOMERUN_COUNTS] >= 1
             elif status[other] == SURRENDER:
                 made &= rules[F_HOMERUN_COUNTS] == 2
             else:
                 made = False
+            if not made:
+                break
         if made:
             return seat
     return -1
@@ -2077,7 +2078,8 @@ def _find_disjoint(mask, bank, groups, group_masks, masks, banks, found, chosen)
 def responses_into(
     relabelled, starts, candidates, last_fouls, naturals, natural_keys, bank,
     groups, group_masks, masks, banks, strengths, status, declared, keys,
-    rules, gains, kept, limit, values, surrender_values, declare_values, num_opponents,
+    rules, gains, kept, limit, values, surrender_values, declare_values, foul_values,
+    num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against the population that could sit there.
 
@@ -2091,7 +2093,7 @@ def responses_into(
     groups (G + 1,), group_masks (G,) cards all of a group hold, masks (P,) uint64, banks (P,),
     strengths (P, 3), status, declared, keys (P,). gains and kept are those of `gains_into`. At
     most `limit` are met.
-    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H).
+    Fills values (2, M), surrender_values, declare_values, foul_values, num_opponents (2, H).
     """
     meeting = _new_meeting(limit // 2 + 1)
     chosen = np.empty(limit + 1, np.int64)
@@ -2173,19 +2175,36 @@ def responses_into(
             scale = 1.0 / max(met, 1)
             for m in range(mine.shape[0]):
                 totals[m] = (totals[m] + shared) * scale
+            fouled = 0.0
+            num_plain = 0
+            for place in range(half, found, 2):
+                p = chosen[place]
+                if status[p] == NORMAL and not is_pool and not _has_royalty(strengths[p], rules):
+                    num_plain += 1
+                    continue
+                pair[1] = strengths[p]
+                pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
+                fouled += _price_of(
+                    FOUL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules, pool_units
+                )
+            if num_plain:
+                pair[1] = 0
+                pair_status[1] = NORMAL
+                fouled += num_plain * _price_of(
+                    FOUL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules, pool_units
+                )
+            foul_values[half, h] = fouled * scale
             if last_fouls[h]:
-                totals[mine.shape[0] - 1] = 0.0
-                for place in range(half, found, 2):
-                    p = chosen[place]
-                    pair[1] = strengths[p]
-                    pair_status[1], pair_naturals[1], pair_keys[1] = status[p], declared[p], keys[p]
-                    totals[mine.shape[0] - 1] += scale * _price_of(
-                        FOUL, pair, pair_status, pair_naturals, pair_keys, bank[h], rules,
-                        pool_units,
-                    )  # fmt: skip
+                totals[mine.shape[0] - 1] = foul_values[half, h]
             surrender_values[half, h] = give_up * scale
             declare_values[half, h] = declare * scale
             num_opponents[half, h] = met
+
+
+@njit(cache=True)
+def _has_royalty(strengths, rules):
+    front, middle = front_royalty(strengths[0], rules), middle_royalty(strengths[1], rules)
+    return front > 0 or middle > 0 or back_royalty(strengths[2], rules) > 0
 
 
 @njit(cache=True)
@@ -2197,6 +2216,89 @@ def _price_of(my_status, strengths, status, naturals, keys, bank, rules, pool_un
         return pool_units[0] / POOL_SCALE
     parts = _pair_parts(0, 1, strengths, status, naturals, keys, bank, 0, rules)
     return np.float64(parts[PART_TOTAL])
+
+
+@njit(cache=True)
+def _homerun_units(seat, strengths, status, rules):
+    """What a home run adds to a seat's units of one deal, taken from it if another seat makes it.
+
+    strengths (4, 3), status (4,).
+    """
+    total = np.int64(0)
+    runner = _homerun_seat(strengths, status, rules)
+    if runner < 0 or status[seat] != NORMAL:
+        return total
+    homerun = 1 if runner == seat else -1
+    for other in range(status.shape[0]):
+        if other == seat or status[other] != NORMAL or (homerun < 0 and other != runner):
+            continue
+        bank = _bank_of(seat, other, rules)
+        total += _rows_parts(strengths[seat], strengths[other], bank, homerun, rules)[0]
+        total -= _rows_parts(strengths[seat], strengths[other], bank, 0, rules)[0]
+    return total
+
+
+@njit(cache=True)
+def _table_units(my_status, seat, strengths, status, rules, pool_units):
+    """Units of a seat that pairings alone do not tell: all of a pool, else those of home runs."""
+    status[seat] = my_status
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(strengths, status, pool_units)
+        return np.int64(pool_units[seat])
+    return _homerun_units(seat, strengths, status, rules)
+
+
+@njit(cache=True, nogil=True)
+def table_units_into(
+    seats, starts, candidates, last_fouls, naturals, strengths, status, rules, values,
+    surrender_values, declare_values, foul_values,
+):  # fmt: skip
+    """Mean units of every option of hands over full tables: all of a pool, else what home runs add.
+
+    Units are those of the whole deal; every other table goes to the second half.
+
+    seats (H,) where each hand sits, starts (H + 1,), candidates (M, 3) strengths, last_fouls (H,)
+    bool whether a hand's last candidate is a foul, naturals (H,) pattern or -1; strengths
+    (H, T, N, 3) and status (H, T, N) of T tables of each hand, whatever is in its own seat.
+    Fills values (2, M), surrender_values, declare_values, foul_values (2, H).
+    """
+    num_tables, num_seats = status.shape[1], status.shape[2]
+    shown = np.empty((num_seats, 3), np.int16)
+    shown_status = np.empty(num_seats, np.int8)
+    pool_units = np.empty(num_seats, np.int32)
+    values[:] = 0.0
+    surrender_values[:] = 0.0
+    declare_values[:] = 0.0
+    foul_values[:] = 0.0
+    for h in range(seats.shape[0]):
+        seat, first, end = seats[h], starts[h], starts[h + 1]
+        for table in range(num_tables):
+            half = table & 1
+            shown[:] = strengths[h, table]
+            shown_status[:] = status[h, table]
+            for m in range(first, end):
+                for row in range(3):
+                    shown[seat, row] = candidates[m, row]
+                units = _table_units(NORMAL, seat, shown, shown_status, rules, pool_units)
+                values[half, m] += units
+            units = _table_units(SURRENDER, seat, shown, shown_status, rules, pool_units)
+            surrender_values[half, h] += units
+            units = _table_units(FOUL, seat, shown, shown_status, rules, pool_units)
+            foul_values[half, h] += units
+            if naturals[h] >= 0:
+                units = _table_units(NATURAL, seat, shown, shown_status, rules, pool_units)
+                declare_values[half, h] += units
+        for half in range(2):
+            scale = 1.0 / max((num_tables + 1 - half) // 2, 1)
+            if rules[F_TOPOLOGY] == 2:
+                scale /= POOL_SCALE
+            surrender_values[half, h] *= scale
+            declare_values[half, h] *= scale
+            foul_values[half, h] *= scale
+            for m in range(first, end):
+                values[half, m] *= scale
+            if last_fouls[h]:
+                values[half, end - 1] = foul_values[half, h]
 
 
 @njit(cache=True)
