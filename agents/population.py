@@ -154,8 +154,11 @@ class Responses(NamedTuple):
 
     options: the candidates of each hand, M in all.
     values: (2, M) of showing them.
-    surrender, declare: (2, H); declaring counts where naturals are not -1.
+    surrender, declare: (2, H) of giving up and declaring; declaring counts where naturals are not
+        -1.
     scoops: (2, M) share of opponents that each candidate scoops.
+    foul: (2, H) of showing rows out of order, valued where plays were given to `respond`; `best`
+        leaves fouls on purpose aside.
     naturals, keys: (H,) int8 best natural of each hand, -1 for none, and (H,) int64 its key.
     met: (2, H) int64, how many opponents each half has.
     """
@@ -165,6 +168,7 @@ class Responses(NamedTuple):
     surrender: FloatArray
     declare: FloatArray
     scoops: FloatArray
+    foul: FloatArray
     naturals: npt.NDArray[np.int8]
     keys: npt.NDArray[np.int64]
     met: npt.NDArray[np.int64]
@@ -182,6 +186,7 @@ class Responses(NamedTuple):
             surrender=both(self.surrender, weight),
             declare=both(self.declare, weight),
             scoops=both(self.scoops, per_candidate),
+            foul=both(self.foul, weight),
         )
 
     def best(self, half: int, rules: Rules) -> tuple[IntArray, IntArray]:
@@ -246,32 +251,37 @@ def respond(
         extra: The rows of these plays are one more candidate of each hand, the last; they may be
             dominated, or foul.
     """
-    options = frontier(hands, rules)
+    found = unvalued(hands, rules, extra)
+    options = found.options
     size = len(hands)
-    last_fouls = np.zeros(size, np.bool_)
-    if extra is not None:
-        options = _with_extra(options, extra.strengths)
-        last_fouls = extra.status == _FOUL
+    last_fouls = np.zeros(size, np.bool_) if extra is None else extra.status == _FOUL
     sides = np.zeros(size, np.int8) if bank is None else np.ascontiguousarray(bank, np.int8)
-    _, naturals = natural_bits(hands, rules)
-    keys = keys_of(hands, naturals, rules)
     suits = RELABELLINGS[:num_relabellings, hands & 3]
     relabelled = ((hands & ~3) | suits.astype(np.int8)).swapaxes(0, 1)
-    found = Responses(
-        options,
-        np.empty((2, len(options.strengths))), np.empty((2, size)), np.empty((2, size)),
-        np.empty((2, len(options.strengths))), naturals, keys, np.empty((2, size), np.int64),
-    )  # fmt: skip
     # About 1.3 % of all hands share no card with a given one; 3 % is far beyond what happens.
     limit = 2 * (int(0.015 * len(population) * num_relabellings) + 64)
     kernels.responses_into(
         np.ascontiguousarray(relabelled), options.starts, options.strengths, last_fouls,
-        naturals, keys, sides,
+        found.naturals, found.keys, sides,
         population.holders, population.sides, *population.plays, population.runs,
-        rules.packed, *_gains(rules), limit,
-        found.values, found.surrender, found.declare, found.scoops, found.met,
+        rules.packed, *_gains(rules), limit, extra is not None,
+        found.values, found.surrender, found.declare, found.scoops, found.foul, found.met,
     )  # fmt: skip
     return found
+
+
+def unvalued(hands: IntArray, rules: Rules, extra: Plays | None = None) -> Responses:
+    """The options of hands, as `respond` takes them, their values still 0 and nobody met."""
+    options = frontier(hands, rules)
+    if extra is not None:
+        options = _with_extra(options, extra.strengths)
+    _, naturals = natural_bits(hands, rules)
+    surrender, declare, foul = np.zeros((3, 2, len(hands)))
+    return Responses(
+        options, np.zeros((2, len(options.strengths))), surrender, declare,
+        np.zeros((2, len(options.strengths))), foul, naturals,
+        keys_of(hands, naturals, rules), np.zeros((2, len(hands)), np.int64),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=64)

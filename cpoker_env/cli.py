@@ -16,7 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "arrange": ("cpoker_env.cli_arrange", "how an agent sets a hand"),
     "train": ("cpoker_env.train.selfplay", "train an agent by self-play"),
     "evaluate": ("cpoker_env.train.evaluate", "agents against each other, with intervals"),
-    "exploit": ("cpoker_env.train.exploitability", "what a best response wins against an agent"),
+    "exploit": ("cpoker_env.train.exploit", "what a best response wins against an agent"),
     "bench": ("cpoker_env.train.benchmark", "what things cost on this machine"),
 }
 

@@ -260,6 +260,29 @@ def deal_into(keys, indices, hands):
                 held = rest
 
 
+@njit(cache=True, nogil=True)
+def deal_rest_into(keys, indices, rest, hands):
+    """As `deal_into`, of the cards rest (R,) int8 alone: with all 52, ascending, the same hands."""
+    deck = np.empty_like(rest)
+    words = np.empty(4, np.uint64)
+    state = np.empty(1, np.int64)
+    for b in range(hands.shape[0]):
+        deck[:] = rest
+        state[0] = 0
+        for seat in range(hands.shape[1]):
+            held = np.uint64(0)
+            for place in range(13 * seat, 13 * seat + 13):
+                left = rest.shape[0] - place
+                pick = place + _bounded(words, state, keys[b], indices[b], np.int64(0), left)
+                held |= _ONE << np.uint64(deck[pick])
+                deck[pick] = deck[place]
+            place = 0
+            for card in range(51, -1, -1):
+                if held >> np.uint64(card) & _ONE:
+                    hands[b, seat, place] = card
+                    place += 1
+
+
 @njit(cache=True)
 def _has_row_sizes(rows, m):
     """Whether arrangement m has three, five and five cards."""
@@ -697,14 +720,15 @@ def _homerun_seat(strengths, status, rules):
                 continue
             if status[other] == NORMAL:
                 for row in range(3):
-                    if _sign(strengths[seat, row], strengths[other, row], bank) != 1:
-                        made = False
+                    made &= _sign(strengths[seat, row], strengths[other, row], bank) == 1
             elif status[other] == FOUL:
                 made &= rules[F_HOMERUN_COUNTS] >= 1
             elif status[other] == SURRENDER:
                 made &= rules[F_HOMERUN_COUNTS] == 2
             else:
                 made = False
+            if not made:
+                break
         if made:
             return seat
     return -1
@@ -2497,22 +2521,38 @@ def _meet_special(candidates, num, met, status, declared, keys, bank, rules, mee
 
 
 @njit(cache=True)
-def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, rules, scale, pair):
-    """Units of a foul against each of a half, times scale, added up in their order."""
+def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, rules, pair):
+    """Units of a foul against all of a half."""
+    is_pool = rules[F_TOPOLOGY] == 2
     total = 0.0
+    num_plain = 0
     for place in range(half, found, 2):
         p = chosen[place]
+        if status[p] == NORMAL and not is_pool and not _has_royalty(strengths[p], rules):
+            num_plain += 1
+            continue
         pair.strengths[1] = strengths[p]
         pair.status[1], pair.naturals[1], pair.keys[1] = status[p], declared[p], keys[p]
-        total += scale * _price_of(FOUL, pair, bank, rules)
+        total += _price_of(FOUL, pair, bank, rules)
+    if num_plain:
+        pair.strengths[1] = 0
+        pair.status[1] = NORMAL
+        total += num_plain * _price_of(FOUL, pair, bank, rules)
     return total
+
+
+@njit(cache=True)
+def _has_royalty(strengths, rules):
+    front, middle = front_royalty(strengths[0], rules), middle_royalty(strengths[1], rules)
+    return front > 0 or middle > 0 or back_royalty(strengths[2], rules) > 0
 
 
 @njit(cache=True, nogil=True)
 def responses_into(
     relabelled, starts, candidates, last_fouls, naturals, natural_keys, bank,
     holders, sides, strengths, status, declared, keys, runs,
-    rules, gains, kept, limit, values, surrender_values, declare_values, scoops, num_opponents,
+    rules, gains, kept, limit, values_fouls,
+    values, surrender_values, declare_values, scoops, foul_values, num_opponents,
 ):  # fmt: skip
     """Exact mean units of every option of hands against the population that could sit there.
 
@@ -2527,8 +2567,8 @@ def responses_into(
     (H,), bank (H,) 1, 0, -1. Population of P hands, in sets of W = P / 64 words: holders (52, W)
     uint64 of each card, sides (3, W) of bank -1, 0, 1; strengths (P, 3), status, declared, keys
     (P,). gains and kept are those of `gains_into`. At most `limit` are met.
-    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H), and scoops (2, M)
-    with the share of opponents that each candidate scoops.
+    Fills values (2, M), surrender_values, declare_values, num_opponents (2, H), scoops (2, M) with
+    the share of opponents that each candidate scoops, and foul_values (2, H) if `values_fouls`.
     """
     longest = np.int64(0)
     for h in range(relabelled.shape[0]):
@@ -2569,14 +2609,98 @@ def responses_into(
                 if runs.size and bank[h] != -1:
                     plain = _plain_units(mine[m, 0], mine[m, 1], mine[m, 2], rules)
                     totals[m] += plain * share**3
-            if last_fouls[h]:
-                totals[mine.shape[0] - 1] = _foul_against(
-                    half, chosen, found, strengths, status, declared, keys, bank[h], rules, scale,
-                    pair,
-                )  # fmt: skip
+            if values_fouls:
+                foul_values[half, h] = scale * _foul_against(
+                    half, chosen, found, strengths, status, declared, keys, bank[h], rules, pair
+                )
+                if last_fouls[h]:
+                    totals[mine.shape[0] - 1] = foul_values[half, h]
             surrender_values[half, h] = give_up * scale
             declare_values[half, h] = declare * scale
             num_opponents[half, h] = met
+
+
+@njit(cache=True)
+def _homerun_units(seat, strengths, status, rules):
+    """What a home run adds to a seat's units of one deal, taken from it if another seat makes it.
+
+    strengths (4, 3), status (4,).
+    """
+    total = np.int64(0)
+    runner = _homerun_seat(strengths, status, rules)
+    if runner < 0 or status[seat] != NORMAL:
+        return total
+    homerun = 1 if runner == seat else -1
+    for other in range(status.shape[0]):
+        if other == seat or status[other] != NORMAL or (homerun < 0 and other != runner):
+            continue
+        bank = _bank_of(seat, other, rules)
+        total += _rows_parts(strengths[seat], strengths[other], bank, homerun, rules)[0]
+        total -= _rows_parts(strengths[seat], strengths[other], bank, 0, rules)[0]
+    return total
+
+
+@njit(cache=True)
+def _table_units(my_status, seat, strengths, status, rules, pool_units):
+    """Units of a seat that pairings alone do not tell: all of a pool, else those of home runs."""
+    status[seat] = my_status
+    if rules[F_TOPOLOGY] == 2:
+        _settle_pool(strengths, status, pool_units)
+        return np.int64(pool_units[seat])
+    return _homerun_units(seat, strengths, status, rules)
+
+
+@njit(cache=True, nogil=True)
+def table_units_into(
+    seats, starts, candidates, last_fouls, naturals, strengths, status, rules, values,
+    surrender_values, declare_values, foul_values,
+):  # fmt: skip
+    """Mean units of every option of hands over full tables: all of a pool, else what home runs add.
+
+    Units are those of the whole deal; every other table goes to the second half.
+
+    seats (H,) where each hand sits, starts (H + 1,), candidates (M, 3) strengths, last_fouls (H,)
+    bool whether a hand's last candidate is a foul, naturals (H,) pattern or -1; strengths
+    (H, T, N, 3) and status (H, T, N) of T tables of each hand, whatever is in its own seat.
+    Fills values (2, M), surrender_values, declare_values, foul_values (2, H).
+    """
+    num_tables, num_seats = status.shape[1], status.shape[2]
+    shown = np.empty((num_seats, 3), np.int16)
+    shown_status = np.empty(num_seats, np.int8)
+    pool_units = np.empty(num_seats, np.int32)
+    values[:] = 0.0
+    surrender_values[:] = 0.0
+    declare_values[:] = 0.0
+    foul_values[:] = 0.0
+    for h in range(seats.shape[0]):
+        seat, first, end = seats[h], starts[h], starts[h + 1]
+        for table in range(num_tables):
+            half = table & 1
+            shown[:] = strengths[h, table]
+            shown_status[:] = status[h, table]
+            for m in range(first, end):
+                for row in range(3):
+                    shown[seat, row] = candidates[m, row]
+                units = _table_units(NORMAL, seat, shown, shown_status, rules, pool_units)
+                values[half, m] += units
+            units = _table_units(SURRENDER, seat, shown, shown_status, rules, pool_units)
+            surrender_values[half, h] += units
+            units = _table_units(FOUL, seat, shown, shown_status, rules, pool_units)
+            foul_values[half, h] += units
+            if naturals[h] >= 0:
+                units = _table_units(NATURAL, seat, shown, shown_status, rules, pool_units)
+                declare_values[half, h] += units
+        for half in range(2):
+            scale = 1.0 / max((num_tables + 1 - half) // 2, 1)
+            if rules[F_TOPOLOGY] == 2:
+                scale /= POOL_SCALE
+            surrender_values[half, h] *= scale
+            declare_values[half, h] *= scale
+            foul_values[half, h] *= scale
+            for m in range(first, end):
+                values[half, m] *= scale
+            if last_fouls[h]:
+                values[half, end - 1] = foul_values[half, h]
 
 
 @njit(cache=True)

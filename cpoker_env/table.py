@@ -124,19 +124,15 @@ class Table:
         taken = self.check_fixed(fixed)
         size = len(indices)
         keys = _keys(seeds, size)
-        quarters = np.empty((size, 4, HAND_SIZE), np.int8)
-        kernels.deal_into(keys, indices, quarters)
-        decks = quarters.reshape(size, NUM_CARDS)
-        rest = decks[~taken[decks]].reshape(size, -1)
+        given = [*fixed, *[None] * (self.num_players - len(fixed))]
+        others = [seat for seat, hand in enumerate(given) if hand is None]
+        dealt = np.empty((size, len(others), HAND_SIZE), np.int8)
+        kernels.deal_rest_into(keys, indices, np.flatnonzero(~taken).astype(np.int8), dealt)
         hands = np.empty((size, self.num_players, HAND_SIZE), np.int8)
-        dealt = 0
-        for seat in range(self.num_players):
-            hand = fixed[seat] if seat < len(fixed) else None
+        hands[:, others] = dealt
+        for seat, hand in enumerate(given):
             if hand is not None:
                 hands[:, seat] = sorted(hand, reverse=True)
-            else:
-                hands[:, seat] = np.sort(rest[:, dealt : dealt + HAND_SIZE])[:, ::-1]
-                dealt += HAND_SIZE
         return self.seat(hands, keys, indices)
 
     def seat(

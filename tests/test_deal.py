@@ -50,6 +50,26 @@ def test_every_card_reaches_every_seat_equally():
         assert ((counts - 10_000) ** 2 / 7_500).sum() < 52 + 6 * np.sqrt(104)
 
 
+def test_every_card_left_by_a_fixed_hand_reaches_the_others_equally():
+    for num_players, seat in ((2, 0), (3, 1), (4, 3)):
+        table = Table(Rules.preset("basic"), num_players)
+        fixed = [None] * seat + [list(range(0, 52, 4))]
+        hands = table.deal_around(fixed, 5, np.arange(30_000, dtype=np.uint64)).hands
+        assert (hands[:, seat] == fixed[seat][::-1]).all()
+        assert (np.diff(hands.astype(int), axis=2) < 0).all()
+        for other in set(range(num_players)) - {seat}:
+            counts = np.bincount(hands[:, other].ravel(), minlength=52)
+            assert (counts[fixed[seat]] == 0).all()
+            counts = np.delete(counts, fixed[seat])
+            assert ((counts - 10_000) ** 2 / (10_000 * 2 / 3)).sum() < 39 + 6 * np.sqrt(78)
+
+
+def test_deals_around_nothing_are_those_of_the_same_name():
+    table = Table(Rules.preset("basic"), 3)
+    indices = np.arange(500, dtype=np.uint64)
+    assert (table.deal_around([], 7, indices).hands == deal(7, 500, 3)).all()
+
+
 def test_deals_stay_the_same_in_later_versions():
     digest = hashlib.sha256(deal(7, 1000).tobytes()).hexdigest()
     assert digest == "54a51bf5bfde366f5a605c914296e04bfc390a5d6b898527a994b74a8524ece9"

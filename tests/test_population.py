@@ -1,4 +1,4 @@
-"""Answers to a stored population against plain settling, and the measure of weakness."""
+"""Answers to a stored population against plain settling, and what is played with them."""
 
 import json
 
@@ -14,13 +14,13 @@ from cpoker_env.agents.population import (
 )
 from cpoker_env.agents.search import Search
 from cpoker_env.train.evaluate import duel
-from cpoker_env.train.exploitability import interval, measure
+from cpoker_env.train.exploitability import interval
 from cpoker_env.train.fictitious_play import Config, load_state, main, play_round, start_state
 
 from cpoker_env.arrangements import frontier
-from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.errors import CheckpointError
 from cpoker_env.naturals import natural_bits
-from cpoker_env.policy import Actions, decisions_for, make_policy
+from cpoker_env.policy import decisions_for, make_policy
 from cpoker_env.rules import PRESETS, Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, settle_deals
 
@@ -90,6 +90,8 @@ def test_responses_equal_settling_pair_by_pair(preset, options):
         told = paid(hand, mine[1][h], SURRENDER, met, rules, seat)
         if rules.surrender_allowed:
             assert mean.surrender[0, h] == pytest.approx(told, abs=1e-9)
+        told = paid(hand, np.full(13, 2, np.int8), SHOW, met, rules, seat)
+        assert mean.foul[0, h] == pytest.approx(told, abs=1e-9)
         if found.naturals[h] >= 0:
             told = paid(hand, mine[1][h], DECLARE, met, rules, seat)
             assert mean.declare[0, h] == pytest.approx(told, abs=1e-9)
@@ -108,57 +110,6 @@ def test_relabellings_keep_ranks_colours_and_flushes():
         assert (natural_bits(renamed, rules)[0] == bits).all()
         before, after = frontier(hands, rules), frontier(renamed, rules)
         assert (before.strengths == after.strengths).all()
-
-
-class Always:
-    """Plays the same declaration with every hand, or fouls."""
-
-    def __init__(self, declaration, rows):
-        self.declaration, self.rows = declaration, rows
-
-    def act(self, batch, rng):
-        size = len(batch)
-        rows = np.tile(np.array(self.rows, np.int8), (size, 1))
-        return Actions(np.full(size, self.declaration, np.int8), rows)
-
-
-def test_exploitability_of_giving_up_is_the_price():
-    surrender = Always(SURRENDER, [2] * 5 + [1] * 5 + [0] * 3)
-    _, gains = measure(surrender, Rules.preset("western"), num_hands=50, num_samples=20)
-    assert (gains.lower == 3).all()
-    assert (gains.upper == 3).all()
-    assert (gains.own == 0).all()
-    assert gains.differs.all()
-    foul = Always(SHOW, [2] * 13)
-    _, gains = measure(foul, Rules.preset("basic"), num_hands=50, num_samples=20)
-    assert (gains.lower == 3).all()
-    assert (gains.own == 0).all()
-
-
-def test_exploitability_orders_the_heuristics():
-    rules = Rules.preset("four_two")
-    told = {}
-    for name in ("uniform", "greedy", "balanced"):
-        _, gains = measure(make_policy(name, rules), rules, num_hands=300, num_samples=600)
-        lower, upper = interval(gains.lower), interval(gains.upper)
-        assert lower.mean <= upper.mean
-        told[name] = lower
-    assert told["uniform"].mean > 3
-    assert 1 < told["greedy"].mean < 2
-    assert told["balanced"].mean - told["balanced"].half_width < 0.06
-
-
-def test_exploitability_is_the_same_for_any_number_of_threads():
-    rules = Rules.preset("mandarin")
-    policy = make_policy("greedy", rules)
-    one, three = (
-        measure(policy, rules, num_hands=600, num_samples=50, threads=threads)[1]
-        for threads in (1, 3)
-    )
-    assert (one.lower == three.lower).all()
-    assert (one.num_opponents == three.num_opponents).all()
-    with pytest.raises(ConfigError, match="measure 2 seats"):
-        measure(policy, rules, num_players=4)
 
 
 SMALL = Config(rules="mandarin", hands=6000, rounds=3)
