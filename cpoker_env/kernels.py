@@ -760,6 +760,22 @@ _S_STRENGTH, _S_GAIN, _S_KEPT, _S_UNITS = 0, 3, 6, 7
 
 
 @njit(cache=True, forceinline=True)
+def _fill_seat(seats, seat, front, middle, back, rules):
+    """Fill a line of the scratch of `_settle_rows`."""
+    plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
+    plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
+    plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
+    seats[seat, _S_STRENGTH] = front
+    seats[seat, _S_STRENGTH + 1] = middle
+    seats[seat, _S_STRENGTH + 2] = back
+    seats[seat, _S_GAIN] = plain0 + 8 * prize0
+    seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
+    seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
+    seats[seat, _S_KEPT] = kept0 + kept1 + kept2
+    seats[seat, _S_UNITS] = 0
+
+
+@njit(cache=True, forceinline=True)
 def _rows_total(seats, a, b, bank, homerun, rules):
     """(units, rows won less rows lost) of seat a against seat b, as `_rows_parts` has them.
 
@@ -793,20 +809,10 @@ def _settle_rows(strengths, status, rules, seats, units, pairs):
             continue
         at = deal if pairs.shape[0] > 1 else 0
         for seat in range(num_seats):
-            front = np.int64(strengths[deal, seat, 0])
-            middle = np.int64(strengths[deal, seat, 1])
-            back = np.int64(strengths[deal, seat, 2])
-            plain0, prize0, kept0 = _row_gain(front_royalty(front, rules), rules)
-            plain1, prize1, kept1 = _row_gain(middle_royalty(middle, rules), rules)
-            plain2, prize2, kept2 = _row_gain(back_royalty(back, rules), rules)
-            seats[seat, _S_STRENGTH] = front
-            seats[seat, _S_STRENGTH + 1] = middle
-            seats[seat, _S_STRENGTH + 2] = back
-            seats[seat, _S_GAIN] = plain0 + 8 * prize0
-            seats[seat, _S_GAIN + 1] = plain1 + 8 * prize1
-            seats[seat, _S_GAIN + 2] = plain2 + 8 * prize2
-            seats[seat, _S_KEPT] = kept0 + kept1 + kept2
-            seats[seat, _S_UNITS] = 0
+            _fill_seat(
+                seats, seat, strengths[deal, seat, 0], strengths[deal, seat, 1],
+                strengths[deal, seat, 2], rules,
+            )  # fmt: skip
         # four bits a seat count its scoops
         scoops = np.int64(0)
         for b in range(num_seats):
@@ -1859,7 +1865,11 @@ class Meeting(NamedTuple):
     prizes: (M,) int64, units that a scoop adds to each candidate.
     specials: (L,) int32, the opponents that show no ordinary hand, and kinds (13,) of them.
     block: (3, K) int16, row strengths of ordinary opponents.
+    seats: (K + 1, 8) int64, as `_settle_rows` has them.
     their_prizes: (K,) int64, units that a scoop adds to each of a block.
+    lost: (K / 64,) uint64, a set of a block.
+    digits: (16, K / 64) uint64, which of a block have each binary digit in their prize, beyond the
+        least of all.
     passed: (3, 2 M + 1, K / 64) uint64, which of a block are in a step or below.
     tallies: (3, 2 M + 1) int64, how many of a half are in a step, times 2**40, and their gains.
     values: (3, M) int64, units of a row by cut, scoop and overall point aside.
@@ -1872,7 +1882,10 @@ class Meeting(NamedTuple):
     specials: np.ndarray
     kinds: np.ndarray
     block: np.ndarray
+    seats: np.ndarray
     their_prizes: np.ndarray
+    lost: np.ndarray
+    digits: np.ndarray
     passed: np.ndarray
     tallies: np.ndarray
     values: np.ndarray
@@ -1888,7 +1901,10 @@ def _new_meeting(room, limit):
         np.empty(limit + 1, np.int32),
         np.empty(_NUM_KINDS, np.int64),
         np.empty((3, _BLOCK), np.int16),
+        np.empty((_BLOCK + 1, 8), np.int64),
         np.empty(_BLOCK, np.int64),
+        np.empty(_BLOCK_WORDS, np.uint64),
+        np.empty((16, _BLOCK_WORDS), np.uint64),
         np.empty((3, 2 * room + 1, _BLOCK_WORDS), np.uint64),
         np.empty((3, 2 * room + 1), np.int64),
         np.empty((3, room), np.int64),
@@ -1963,7 +1979,9 @@ def _is_separable(rules):
     """Whether a pairing's units are a sum over rows, a scoop of the winner's and an overall point
     that rows decide.
     """
-    by_points = rules[F_OVERALL_POINT] != 0 and rules[F_OVERALL_BY_POINTS] == 1
+    # Without royalties points and rows agree.
+    by_points = rules[F_OVERALL_BY_POINTS] == 1 and rules[F_ROYALTIES] != 0
+    by_points = by_points and rules[F_OVERALL_POINT] != 0
     both_royalties = rules[F_SCOOP] == 2 and rules[F_ROYALTIES] == 2
     return rules[F_TOPOLOGY] == 2 or not (by_points or both_royalties)
 
@@ -2051,18 +2069,19 @@ def _fill_block(place, chosen, found, strengths, status, num_special, meeting):
 def _pass_block(row, num, has_sets, gains, meeting):
     """Add the `num` opponents of a block to tallies of a row, and fill passed."""
     steps, block, passed, tallies = meeting.steps, meeting.block, meeting.passed, meeting.tallies
+    last = 2 * meeting.num_cuts[row]
+    if has_sets:
+        passed[row, :last] = 0
     for k in range(num):
         strength = block[row, k]
-        tallies[row, steps[row, strength]] += gains[row, strength] + _COUNTED
-    if not has_sets:
-        return
-    last = 2 * meeting.num_cuts[row]
-    passed[row, :last] = 0
-    for k in range(num):
-        passed[row, steps[row, block[row, k]], k >> 6] |= _ONE << np.uint64(k & 63)
-    for step in range(1, last):
-        for w in range(_BLOCK_WORDS):
-            passed[row, step, w] |= passed[row, step - 1, w]
+        step = steps[row, strength]
+        tallies[row, step] += gains[row, strength] + _COUNTED
+        if has_sets:
+            passed[row, step, k >> 6] |= _ONE << np.uint64(k & 63)
+    if has_sets:
+        for step in range(1, last):
+            for w in range(_BLOCK_WORDS):
+                passed[row, step, w] |= passed[row, step - 1, w]
 
 
 @njit(cache=True)
@@ -2130,57 +2149,72 @@ def _meet_ordinary(
 
 @njit(cache=True)
 def _meet_one_by_one(candidates, num, bank, rules, meeting, totals):
-    """As `_meet_scoops`, all units, pairing by pairing: for any rules but those of a pool."""
+    """Add to totals (M,) all units of candidates (M, 3) against a block, pairing by pairing."""
+    block, seats = meeting.block, meeting.seats
+    for k in range(num):
+        _fill_seat(seats, k + 1, block[0, k], block[1, k], block[2, k], rules)
     for m in range(candidates.shape[0]):
+        _fill_seat(seats, 0, candidates[m, 0], candidates[m, 1], candidates[m, 2], rules)
+        total = np.int64(0)
         for k in range(num):
-            totals[m] += _rows_parts(candidates[m], meeting.block[:, k], bank, 0, rules)[0]
+            total += _rows_total(seats, 0, k + 1, bank, 0, rules)[0]
+        totals[m] += total
 
 
 @njit(cache=True)
 def _meet_scoops(candidates, num, bank, rules, meeting, totals):
     """Add to totals (M,) what scoops move between candidates (M, 3) and a block."""
-    steps, passed, theirs = meeting.steps, meeting.passed, meeting.their_prizes
+    steps, passed, lost, digits = meeting.steps, meeting.passed, meeting.lost, meeting.digits
     words = (num + 63) >> 6
-    # A plain scoop is worth the same to every winner, unless royalties stand for units or count.
-    replaces = rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0
-    varies = rules[F_SCOOP] == 2 or (rules[F_SCOOP] == 3 and replaces)
-    usual = _scoop_prize(0, 0, 0, rules)
-    if varies:
-        _fill_prizes(num, rules, meeting)
+    least, num_digits = _fill_digits(num, rules, meeting)
     # Ties are beaten by the bank, and beat who plays against it.
     below, upto = -1 if bank != 1 else 0, -1 if bank == -1 else 0
     for m in range(candidates.shape[0]):
         i = np.int64(steps[0, candidates[m, 0]])
         j = np.int64(steps[1, candidates[m, 1]])
         k = np.int64(steps[2, candidates[m, 2]])
-        won = not_lost = np.uint64(0)
+        num_won = num_unlost = np.uint64(0)
         for w in range(words):
-            won += _num_ones(
+            num_won += _num_ones(
                 passed[0, i + below, w] & passed[1, j + below, w] & passed[2, k + below, w]
             )
-            not_lost += _num_ones(
-                passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w]
-            )
-        totals[m] += np.int64(won) * meeting.prizes[m]
-        lost = num - np.int64(not_lost)
-        if not varies:
-            totals[m] -= lost * usual
-        elif lost > 0:
+            unlost = passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w]
+            num_unlost += _num_ones(unlost)
+            lost[w] = ~unlost
+        total = np.int64(num_won) * meeting.prizes[m] - (num - np.int64(num_unlost)) * least
+        for digit in range(num_digits):
+            ones = np.uint64(0)
             for w in range(words):
-                word = ~(passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w])
-                while word != 0:
-                    place, word = _next_bit(word)
-                    totals[m] -= theirs[64 * w + place]
+                ones += _num_ones(lost[w] & digits[digit, w])
+            total -= np.int64(ones) << digit
+        totals[m] += total
 
 
 @njit(cache=True)
-def _fill_prizes(num, rules, meeting):
-    """Fill their_prizes for a block, up to a whole word of a set."""
-    block, theirs = meeting.block, meeting.their_prizes
+def _fill_digits(num, rules, meeting):
+    """Fill prizes and digits for a block.
+
+    Returns the least prize, and how many digits others have beyond it.
+    """
+    block, digits = meeting.block, meeting.digits
+    # A plain scoop is worth the same to every winner, unless royalties stand for units or count.
+    replaces = rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0
+    if rules[F_TOPOLOGY] == 2 or not (rules[F_SCOOP] == 2 or (rules[F_SCOOP] == 3 and replaces)):
+        return _scoop_prize(0, 0, 0, rules), 0
+    theirs = meeting.their_prizes
     for k in range(num):
         theirs[k] = _scoop_prize(block[0, k], block[1, k], block[2, k], rules)
-    for k in range(num, (num + 63) & ~63):
-        theirs[k] = 0
+    least = theirs[:num].min() if num > 0 else np.int64(0)
+    digits[:] = 0
+    num_digits = 0
+    for k in range(num):
+        digit = 0
+        while (theirs[k] - least) >> digit != 0:
+            bit = np.uint64((theirs[k] - least) >> digit & 1)
+            digits[digit, k >> 6] |= bit << np.uint64(k & 63)
+            digit += 1
+        num_digits = max(num_digits, digit)
+    return least, num_digits
 
 
 @njit(cache=True)
