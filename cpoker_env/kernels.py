@@ -1863,7 +1863,8 @@ class Meeting(NamedTuple):
     steps: (3, 7462) uint16, the step of each strength.
     cuts: (3, M) int16 strengths, and num_cuts (3,).
     prizes: (M,) int64, units that a scoop adds to each candidate.
-    specials: (L,) int32, the opponents that show no ordinary hand, and kinds (13,) of them.
+    specials: (L,) int32, the opponents of a half that show no ordinary hand.
+    kinds: (13,) int64, how many of a half have each status, naturals each pattern.
     block: (3, K) int16, row strengths of ordinary opponents.
     seats: (K + 1, 8) int64, as `_settle_rows` has them.
     their_prizes: (K,) int64, units that a scoop adds to each of a block.
@@ -2049,7 +2050,7 @@ def _cut_strengths(candidates, meeting):
 def _fill_block(place, chosen, found, strengths, status, num_special, meeting):
     """Put the ordinary hands among every other one of `chosen` into block, others into specials.
 
-    Returns how many they are, and the place to go on from.
+    Returns how many the block has, how many specials there are now, and the place to go on from.
     """
     block, specials = meeting.block, meeting.specials
     num = 0
@@ -2271,7 +2272,7 @@ def _meet_special(candidates, num, met, status, declared, keys, bank, rules, mee
             shared += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
     for m in range(candidates.shape[0]):
         totals[m] += shared
-    if declares and np.sum(kinds[NATURAL:]) > 0:
+    if declares:
         for place in range(num):
             p = specials[place]
             if status[p] == NATURAL:
