@@ -1837,12 +1837,12 @@ def _next_bit(x):
 
 @overload(_num_ones)
 def _overload_num_ones(x):
-    return lambda x: _ctpop(x)
+    return lambda x: _ctpop(x)  # type: ignore[call-arg]
 
 
 @overload(_next_bit)
 def _overload_next_bit(x):
-    return lambda x: (np.int64(_ctpop(~x & (x - _ONE))), x & (x - _ONE))
+    return lambda x: (np.int64(_num_ones(~x & (x - _ONE))), x & (x - _ONE))
 
 
 _BLOCK = 2048
@@ -1934,9 +1934,8 @@ def _new_pair():
 
 
 @njit(cache=True)
-def _price_of(my_status, pair, bank, rules):
-    """Units to the first of two seats that shows, surrenders, declares or fouls."""
-    pair.status[0] = my_status
+def _price_of(pair, bank, rules):
+    """Units to the first of two seats."""
     if rules[F_TOPOLOGY] == 2:
         _settle_pool(pair.strengths, pair.status, pair.units)
         return pair.units[0] / POOL_SCALE
@@ -2122,7 +2121,7 @@ def _meet_ordinary(
     has_point = not is_pool and rules[F_OVERALL_POINT] != 0
     kept_by_them = np.zeros(3, np.int64)
     meeting.tallies[:] = 0
-    num_special = 0
+    num_special = np.int64(0)
     place = half
     while place < found:
         num, num_special, place = _fill_block(
@@ -2260,36 +2259,41 @@ def _meet_special(candidates, num, met, status, declared, keys, bank, rules, mee
             continue
         pair.status[1] = min(kind, NATURAL)
         pair.naturals[1] = kind - NATURAL if kind >= NATURAL else -1
-        give_up += kinds[kind] * _price_of(SURRENDER, pair, bank, rules)
+        pair.status[0] = SURRENDER
+        give_up += kinds[kind] * _price_of(pair, bank, rules)
         if declares and kind < NATURAL:
-            declare += kinds[kind] * _price_of(NATURAL, pair, bank, rules)
+            pair.status[0] = NATURAL
+            declare += kinds[kind] * _price_of(pair, bank, rules)
+        pair.status[0] = NORMAL
         if kind == FOUL:
             for m in range(candidates.shape[0]):
                 pair.strengths[0] = candidates[m]
-                totals[m] += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+                totals[m] += kinds[kind] * _price_of(pair, bank, rules)
         elif kind != NORMAL:
             # Who surrenders or declares pays or collects the same whatever is shown.
-            shared += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+            shared += kinds[kind] * _price_of(pair, bank, rules)
     for m in range(candidates.shape[0]):
         totals[m] += shared
     if declares:
+        pair.status[:] = NATURAL
         for place in range(num):
             p = specials[place]
             if status[p] == NATURAL:
-                pair.status[1], pair.naturals[1], pair.keys[1] = NATURAL, declared[p], keys[p]
-                declare += _price_of(NATURAL, pair, bank, rules)
+                pair.naturals[1], pair.keys[1] = declared[p], keys[p]
+                declare += _price_of(pair, bank, rules)
     return give_up, declare
 
 
 @njit(cache=True)
 def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, rules, scale, pair):
     """Units of a foul against each of a half, times scale, added up in their order."""
+    pair.status[0] = FOUL
     total = 0.0
     for place in range(half, found, 2):
         p = chosen[place]
         pair.strengths[1] = strengths[p]
         pair.status[1], pair.naturals[1], pair.keys[1] = status[p], declared[p], keys[p]
-        total += scale * _price_of(FOUL, pair, bank, rules)
+        total += scale * _price_of(pair, bank, rules)
     return total
 
 
@@ -2320,7 +2324,7 @@ def responses_into(
     chosen = np.empty(limit + 68, np.int32)
     rest, words = np.empty(sides.shape[1], np.uint64), np.empty(sides.shape[1], np.int32)
     for h in range(relabelled.shape[0]):
-        found = 0
+        found = np.int64(0)
         for relabelling in range(relabelled.shape[1]):
             found = _find_disjoint(
                 relabelled[h, relabelling], sides[1 - bank[h]], holders, rest, words, found,
@@ -2343,7 +2347,7 @@ def responses_into(
                 mine, num_special, met, status, declared, keys, bank[h], rules, meeting, pair,
                 totals,
             )  # fmt: skip
-            scale = 1.0 / max(met, 1)
+            scale = 1.0 / (met if met > 0 else 1)
             for m in range(mine.shape[0]):
                 totals[m] *= scale
             if last_fouls[h]:
