@@ -292,10 +292,10 @@ def _in_parts(work: Callable[[slice], _T], size: int, num_threads: int) -> list[
     """What `work` returns for each of `num_threads` contiguous parts of range(size), in order."""
     if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
         raise ConfigError(f"num_threads {num_threads!r}: give a whole number from 1 on")
-    # More threads than a few a core only wait for each other.
-    num_parts = max(1, min(num_threads, size, 4 * (os.cpu_count() or 1)))
-    if num_parts == 1:
+    if num_threads == 1 or size <= 1:
         return [work(slice(0, size))]
+    # More threads than a few a core only wait for each other.
+    num_parts = min(num_threads, size, 4 * (os.cpu_count() or 1))
     bounds = [size * part // num_parts for part in range(num_parts + 1)]
     with ThreadPoolExecutor(num_parts) as pool:
         return list(pool.map(work, map(slice, bounds[:-1], bounds[1:])))

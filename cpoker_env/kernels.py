@@ -2060,12 +2060,12 @@ def _next_bit(x):
 
 @overload(_num_ones)
 def _overload_num_ones(x):
-    return lambda x: _ctpop(x)
+    return lambda x: _ctpop(x)  # type: ignore[call-arg]
 
 
 @overload(_next_bit)
 def _overload_next_bit(x):
-    return lambda x: (np.int64(_ctpop(~x & (x - _ONE))), x & (x - _ONE))
+    return lambda x: (np.int64(_num_ones(~x & (x - _ONE))), x & (x - _ONE))
 
 
 _BLOCK = 2048
@@ -2086,13 +2086,16 @@ class Meeting(NamedTuple):
     steps: (3, 7462) uint16, the step of each strength.
     cuts: (3, M) int16 strengths, and num_cuts (3,).
     prizes: (M,) int64, units that a scoop adds to each candidate.
-    specials: (L,) int32, the opponents that show no ordinary hand, and kinds (13,) of them.
+    specials: (L,) int32, the opponents of a half that show no ordinary hand.
+    kinds: (13,) int64, how many of a half have each status, naturals each pattern.
     block: (3, K) int16, row strengths of ordinary opponents.
     seats: (K + 1, 8) int64, as `_settle_rows` has them.
     runs: (K,) int64, chance of each of a block to make a home run of a scoop, in 256ths.
     won: (M,) int64, opponents of a half that each candidate scoops.
+    their_prizes: (K,) int64, units that a scoop adds to each of a block.
     lost: (K / 64,) uint64, a set of a block.
-    digits: (16, K / 64) uint64, which of a block have each binary digit in what a scoop adds to it.
+    digits: (16, K / 64) uint64, which of a block have each binary digit in their prize, beyond the
+        least of all.
     passed: (3, 2 M + 1, K / 64) uint64, which of a block are in a step or below.
     tallies: (3, 2 M + 1) int64, how many of a half are in a step, times 2**40, and their gains.
     values: (3, M) int64, units of a row by cut, scoop and overall point aside.
@@ -2108,6 +2111,7 @@ class Meeting(NamedTuple):
     seats: np.ndarray
     runs: np.ndarray
     won: np.ndarray
+    their_prizes: np.ndarray
     lost: np.ndarray
     digits: np.ndarray
     passed: np.ndarray
@@ -2126,8 +2130,9 @@ def _new_meeting(room, limit):
         np.empty(_NUM_KINDS, np.int64),
         np.empty((3, _BLOCK), np.int16),
         np.empty((_BLOCK + 1, 8), np.int64),
-        np.zeros(_BLOCK, np.int64),
+        np.empty(_BLOCK, np.int64),
         np.empty(room, np.int64),
+        np.empty(_BLOCK, np.int64),
         np.empty(_BLOCK_WORDS, np.uint64),
         np.empty((16, _BLOCK_WORDS), np.uint64),
         np.empty((3, 2 * room + 1, _BLOCK_WORDS), np.uint64),
@@ -2158,9 +2163,8 @@ def _new_pair():
 
 
 @njit(cache=True)
-def _price_of(my_status, pair, bank, rules):
-    """Units to the first of two seats that shows, surrenders, declares or fouls."""
-    pair.status[0] = my_status
+def _price_of(pair, bank, rules):
+    """Units to the first of two seats."""
     if rules[F_TOPOLOGY] == 2:
         _settle_pool(pair.strengths, pair.status, pair.units)
         return pair.units[0] / POOL_SCALE
@@ -2283,7 +2287,7 @@ def _cut_strengths(candidates, meeting):
 def _fill_block(place, chosen, found, strengths, status, runs, num_special, meeting):
     """Put the ordinary hands among every other one of `chosen` into block, others into specials.
 
-    Returns how many they are, and the place to go on from.
+    Returns how many the block has, how many specials there are now, and the place to go on from.
     """
     block, specials = meeting.block, meeting.specials
     num = 0
@@ -2360,7 +2364,7 @@ def _meet_ordinary(
     may_run = runs.size > 0 and bank != 1
     meeting.tallies[:] = 0
     meeting.won[:] = 0
-    num_special = 0
+    num_special = np.int64(0)
     place = half
     while place < found:
         num, num_special, place = _fill_block(
@@ -2408,7 +2412,7 @@ def _meet_scoops(candidates, num, bank, may_run, rules, meeting, totals):
     """
     steps, passed, lost, digits = meeting.steps, meeting.passed, meeting.lost, meeting.digits
     words = (num + 63) >> 6
-    num_digits = _fill_digits(num, may_run, rules, meeting)
+    least, num_digits = _fill_digits(num, may_run, rules, meeting)
     scale = 1.0 / 256 if may_run else 1.0
     # Ties are beaten by the bank, and beat who plays against it.
     below, upto = -1 if bank != 1 else 0, -1 if bank == -1 else 0
@@ -2416,45 +2420,53 @@ def _meet_scoops(candidates, num, bank, may_run, rules, meeting, totals):
         i = np.int64(steps[0, candidates[m, 0]])
         j = np.int64(steps[1, candidates[m, 1]])
         k = np.int64(steps[2, candidates[m, 2]])
-        won = np.uint64(0)
+        num_won = num_unlost = np.uint64(0)
         for w in range(words):
-            won += _num_ones(
+            num_won += _num_ones(
                 passed[0, i + below, w] & passed[1, j + below, w] & passed[2, k + below, w]
             )
-            lost[w] = ~(passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w])
-        meeting.won[m] += np.int64(won)
-        owed = np.int64(0)
+            unlost = passed[0, i + upto, w] | passed[1, j + upto, w] | passed[2, k + upto, w]
+            num_unlost += _num_ones(unlost)
+            lost[w] = ~unlost
+        meeting.won[m] += np.int64(num_won)
+        owed = (num - np.int64(num_unlost)) * least
         for digit in range(num_digits):
             ones = np.uint64(0)
             for w in range(words):
                 ones += _num_ones(lost[w] & digits[digit, w])
             owed += np.int64(ones) << digit
-        totals[m] += np.int64(won) * meeting.prizes[m] - owed * scale
+        totals[m] += np.int64(num_won) * meeting.prizes[m] - owed * scale
 
 
 @njit(cache=True)
 def _fill_digits(num, may_run, rules, meeting):
-    """Fill digits for a block; returns how many the largest prize has.
+    """Fill prizes and digits for a block, in 256ths of a unit where home runs may be made.
 
-    Where home runs may be made prizes are in 256ths of a unit.
+    Returns the least prize, and how many digits others have beyond it.
     """
     block, digits = meeting.block, meeting.digits
-    digits[:] = 0
-    largest = np.int64(0)
+    # A plain scoop is worth the same to every winner, unless royalties stand for units or count.
+    replaces = rules[F_ROYALTIES] == 1 and rules[F_ROYALTY_ADDS] == 0
+    varies = may_run or rules[F_SCOOP] == 2 or (rules[F_SCOOP] == 3 and replaces)
+    if rules[F_TOPOLOGY] == 2 or not varies:
+        return _scoop_prize(0, 0, 0, rules), 0
+    theirs = meeting.their_prizes
     for k in range(num):
-        prize = _scoop_prize(block[0, k], block[1, k], block[2, k], rules)
+        theirs[k] = _scoop_prize(block[0, k], block[1, k], block[2, k], rules)
         if may_run:
             plain = _plain_units(block[0, k], block[1, k], block[2, k], rules)
-            prize = 256 * prize + plain * meeting.runs[k]
-        largest |= prize
-        digit = 0
-        while prize >> digit != 0:
-            digits[digit, k >> 6] |= np.uint64(prize >> digit & 1) << np.uint64(k & 63)
-            digit += 1
+            theirs[k] = 256 * theirs[k] + plain * meeting.runs[k]
+    least = theirs[:num].min() if num > 0 else np.int64(0)
+    digits[:] = 0
     num_digits = 0
-    while largest >> num_digits != 0:
-        num_digits += 1
-    return num_digits
+    for k in range(num):
+        digit = 0
+        while (theirs[k] - least) >> digit != 0:
+            bit = np.uint64((theirs[k] - least) >> digit & 1)
+            digits[digit, k >> 6] |= bit << np.uint64(k & 63)
+            digit += 1
+        num_digits = max(num_digits, digit)
+    return least, num_digits
 
 
 @njit(cache=True)
@@ -2499,24 +2511,28 @@ def _meet_special(candidates, num, met, status, declared, keys, bank, rules, mee
             continue
         pair.status[1] = min(kind, NATURAL)
         pair.naturals[1] = kind - NATURAL if kind >= NATURAL else -1
-        give_up += kinds[kind] * _price_of(SURRENDER, pair, bank, rules)
+        pair.status[0] = SURRENDER
+        give_up += kinds[kind] * _price_of(pair, bank, rules)
         if declares and kind < NATURAL:
-            declare += kinds[kind] * _price_of(NATURAL, pair, bank, rules)
+            pair.status[0] = NATURAL
+            declare += kinds[kind] * _price_of(pair, bank, rules)
+        pair.status[0] = NORMAL
         if kind == FOUL:
             for m in range(candidates.shape[0]):
                 pair.strengths[0] = candidates[m]
-                totals[m] += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+                totals[m] += kinds[kind] * _price_of(pair, bank, rules)
         elif kind != NORMAL:
             # Who surrenders or declares pays or collects the same whatever is shown.
-            shared += kinds[kind] * _price_of(NORMAL, pair, bank, rules)
+            shared += kinds[kind] * _price_of(pair, bank, rules)
     for m in range(candidates.shape[0]):
         totals[m] += shared
-    if declares and np.sum(kinds[NATURAL:]) > 0:
+    if declares:
+        pair.status[:] = NATURAL
         for place in range(num):
             p = specials[place]
             if status[p] == NATURAL:
-                pair.status[1], pair.naturals[1], pair.keys[1] = NATURAL, declared[p], keys[p]
-                declare += _price_of(NATURAL, pair, bank, rules)
+                pair.naturals[1], pair.keys[1] = declared[p], keys[p]
+                declare += _price_of(pair, bank, rules)
     return give_up, declare
 
 
@@ -2524,6 +2540,7 @@ def _meet_special(candidates, num, met, status, declared, keys, bank, rules, mee
 def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, rules, pair):
     """Units of a foul against all of a half."""
     is_pool = rules[F_TOPOLOGY] == 2
+    pair.status[0] = FOUL
     total = 0.0
     num_plain = 0
     for place in range(half, found, 2):
@@ -2533,11 +2550,11 @@ def _foul_against(half, chosen, found, strengths, status, declared, keys, bank, 
             continue
         pair.strengths[1] = strengths[p]
         pair.status[1], pair.naturals[1], pair.keys[1] = status[p], declared[p], keys[p]
-        total += _price_of(FOUL, pair, bank, rules)
+        total += _price_of(pair, bank, rules)
     if num_plain:
         pair.strengths[1] = 0
         pair.status[1] = NORMAL
-        total += num_plain * _price_of(FOUL, pair, bank, rules)
+        total += num_plain * _price_of(pair, bank, rules)
     return total
 
 
@@ -2578,7 +2595,7 @@ def responses_into(
     chosen = np.empty(limit + 68, np.int32)
     rest, words = np.empty(sides.shape[1], np.uint64), np.empty(sides.shape[1], np.int32)
     for h in range(relabelled.shape[0]):
-        found = 0
+        found = np.int64(0)
         for relabelling in range(relabelled.shape[1]):
             found = _find_disjoint(
                 relabelled[h, relabelling], sides[1 - bank[h]], holders, rest, words, found,
@@ -2601,7 +2618,7 @@ def responses_into(
                 mine, num_special, met, status, declared, keys, bank[h], rules, meeting, pair,
                 totals,
             )  # fmt: skip
-            scale = 1.0 / max(met, 1)
+            scale = 1.0 / (met if met > 0 else 1)
             for m in range(mine.shape[0]):
                 totals[m] *= scale
                 share = meeting.won[m] * scale

@@ -31,6 +31,7 @@ HOUSES = [
     ("mandarin", {"scoop": "double_all", "royalties": "protection"}),
     ("mandarin", {"royalties": "protection"}),
     ("western", {"overall_by": "points"}),
+    ("mandarin", {"overall_point": 1, "overall_by": "points"}),
     ("italian", {"topology": "pool"}),
     ("mandarin", {"topology": "banker", "banker": 0}),
     ("western", {"topology": "banker", "banker": 1}),
@@ -85,6 +86,10 @@ def test_responses_equal_settling_pair_by_pair(preset, options):
         for place in (first, (first + last) // 2, last - 1):
             told = paid(hand, found.options.rows[place], SHOW, met, rules, seat)
             assert mean.values[0, place] == pytest.approx(told, abs=1e-9)
+        for half in range(2):
+            every_other = [part[half::2] for part in met]
+            told = paid(hand, found.options.rows[first], SHOW, every_other, rules, seat)
+            assert found.values[half, first] == pytest.approx(told, abs=1e-9)
         told = paid(hand, mine[1][h], SHOW, met, rules, seat)
         assert mean.values[0, last] == pytest.approx(told, abs=1e-9)
         told = paid(hand, mine[1][h], SURRENDER, met, rules, seat)
@@ -110,6 +115,49 @@ def test_relabellings_keep_ranks_colours_and_flushes():
         assert (natural_bits(renamed, rules)[0] == bits).all()
         before, after = frontier(hands, rules), frontier(renamed, rules)
         assert (before.strengths == after.strengths).all()
+
+
+@pytest.mark.parametrize(
+    ("preset", "options"),
+    [
+        ("basic", {}),
+        ("mandarin", {"royalty_mode": "replace", "overall_point": 1}),
+        ("mandarin", {"royalties": "protection", "topology": "banker", "banker": 1}),
+    ],
+)
+def test_many_opponents_are_worth_what_each_relabelling_of_them_is(preset, options):
+    rules = Rules.preset(preset, **options)
+    others = crowd(rules, 90_000, 3)
+    population = gather(others[0], resolve(*others, rules), sides_of(rules, 90_000))
+    hands, sides = draw_hands(4, 4), sides_of(rules, 4)
+    whole = respond(hands, population, rules, sides, num_relabellings=8)
+    assert rules.topology == "banker" or (whole.met.sum(axis=0) > 4 * 2048).all()
+    units, met = 0, 0
+    for suits in RELABELLINGS:
+        renamed = np.sort((hands & ~3) | suits[hands & 3].astype(np.int8), axis=1)[:, ::-1]
+        part = respond(np.ascontiguousarray(renamed), population, rules, sides)
+        each = part.met[:, part.options.hand_index] * part.values
+        units, met = units + each.sum(axis=0), met + part.met.sum(axis=0)
+    assert (whole.met.sum(axis=0) == met).all()
+    told = whole.mean().values[0] * met[whole.options.hand_index]
+    assert told == pytest.approx(units, abs=1e-6)
+
+
+def test_no_more_opponents_are_met_than_the_first_to_fit():
+    rules = Rules.preset("mandarin")
+    hands, rows, declarations = crowd(rules, 300, 3)
+    hands[:], rows[:] = hands[0], rows[0]
+    mine = np.array([np.setdiff1d(np.arange(52), hands[0])[:-14:-1]], np.int8)
+    declarations[:] = SHOW
+    declarations[136:] = SURRENDER
+    population = gather(hands, resolve(hands, rows, declarations, rules))
+    found = respond(mine, population, rules)
+    assert found.met[:, 0].tolist() == [68, 68]
+    few = gather(hands[:9], resolve(hands[:9], rows[:9], declarations[:9], rules))
+    fewer = respond(mine, few, rules)
+    assert fewer.met[:, 0].tolist() == [5, 4]
+    assert found.values == pytest.approx(fewer.values)
+    assert found.surrender == pytest.approx(fewer.surrender)
 
 
 SMALL = Config(rules="mandarin", hands=6000, rounds=3)
