@@ -9,8 +9,14 @@ from cpoker_env.arrangements import best
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW
-from cpoker_env.tables import tables_for
-from cpoker_env.valuation import TABLE_SIZES, RowValues
+from cpoker_env.tables import (
+    CATEGORY_STARTS,
+    FRONT_PAIR,
+    FRONT_TRIPS,
+    NUM_STRENGTHS,
+    tables_for,
+)
+from cpoker_env.valuation import RowValues
 
 _DECLARE = np.int8(DECLARE)
 
@@ -56,8 +62,8 @@ class Greedy:
 class Product:
     """The largest product of the rows' ranks; declares its best natural, never surrenders.
 
-    A row's rank is (strength + 1) / number of strengths a row of its size can have, so that the
-    strongest has rank 1 and no row can be given up for the others.
+    A row's rank is the share of all rows of its size that are not stronger: a classic of
+    hand-written players. The strongest row has rank 1.
     """
 
     def __init__(self, rules: Rules, num_players: int = 2) -> None:
@@ -72,6 +78,13 @@ class Product:
 @cache
 def rank_values() -> RowValues:
     """The logarithm of the product of ranks, as a value function."""
-    # Logarithms add up exactly enough to tell products of whole numbers apart; the chances of a
-    # RowValues, which multiply as they are, are rounded too coarsely.
-    return RowValues([np.log(np.arange(1, size + 1) / size) for size in TABLE_SIZES])
+    fives = np.repeat(_ROWS_OF_STRENGTH, np.diff([*CATEGORY_STARTS, NUM_STRENGTHS]))
+    fronts = np.repeat([64, 24, 4], [FRONT_PAIR, FRONT_TRIPS - FRONT_PAIR, 13])
+    # Chances of a RowValues, which multiply as they are, are rounded too coarsely for this.
+    return RowValues(
+        [np.log(np.cumsum(counts) / counts.sum()) for counts in (fronts, fives, fives)]
+    )
+
+
+_ROWS_OF_STRENGTH = (1020, 384, 144, 64, 1020, 4, 24, 4, 4)
+"""Five-card rows of each strength, by category: 2,598,960 in all, as fronts are 22,100."""
