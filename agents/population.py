@@ -102,7 +102,7 @@ def draw_hands(seed: int, size: int) -> npt.NDArray[np.int8]:
     """(size, 13) int8 independent hands in the order a population keeps them: by their clubs."""
     deals = Table(Rules.preset("basic"), 2).deal(seed, np.arange(size, dtype=np.uint64))
     hands = np.ascontiguousarray(deals.hands[:, 0])
-    return hands[np.argsort(_masks(hands) & _CLUBS, kind="stable")]
+    return hands[np.argsort(card_sets(hands) & _CLUBS, kind="stable")]
 
 
 def sides_of(rules: Rules, size: int) -> npt.NDArray[np.int8]:
@@ -303,7 +303,7 @@ def _with_extra(options: Frontier, extra: npt.NDArray[np.int16]) -> Frontier:
     return Frontier(starts, strengths, rows)
 
 
-def _masks(hands: IntArray) -> npt.NDArray[np.uint64]:
+def card_sets(hands: IntArray) -> npt.NDArray[np.uint64]:
     """(..., 13) cards as (...) sets of 52 bits."""
     masks: npt.NDArray[np.uint64] = (np.uint64(1) << hands.astype(np.uint64)).sum(
         axis=-1, dtype=np.uint64
