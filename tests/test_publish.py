@@ -1,0 +1,60 @@
+"""From a run to a checkpoint with its measurements and its model card."""
+
+import json
+
+import pytest
+from cpoker_env.agents.checkpoint import load_checkpoint
+from cpoker_env.train import exploit, fictitious_play, publish
+
+from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.policy import make_policy
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small run of fictitious play, with its tables and a measurement of them."""
+    folder = tmp_path_factory.mktemp("run")
+    fictitious_play.main(
+        fictitious_play.Config(
+            rules="western", hands=3000, rounds=2, tables_hands=1000, seed=4, out=folder
+        )
+    )
+    exploit.main(
+        exploit.Config(
+            agent=f"equilibrium:{folder / 'tables'}", rules="western", hands=40, samples=60,
+            json=folder / "told.json",
+        )
+    )  # fmt: skip
+    return folder
+
+
+def test_publish_writes_the_agent_its_results_and_its_card(run, tmp_path):
+    config = publish.Config(
+        run / "tables", "equilibrium-west", (run / "told.json",), folder=tmp_path
+    )
+    publish.main(config)
+    stored = load_checkpoint(str(tmp_path / "equilibrium-west"))
+    told = json.loads((run / "told.json").read_text(encoding="utf-8"))
+    assert stored.results[0]["lower"] == told["lower"]
+    assert stored.results[0]["hands"] == 40
+    same = (tmp_path / "equilibrium-west.safetensors").read_bytes()
+    assert same == (run / "tables.safetensors").read_bytes()
+    card = (tmp_path / "equilibrium-west.md").read_text(encoding="utf-8")
+    assert f"at least {told['lower']['mean']:.5f}" in card
+    assert "fictitious_play --rules western --seed 4`" in card
+    make_policy(f"equilibrium:{tmp_path / 'equilibrium-west'}", "western")
+
+
+def test_publish_refuses_what_was_measured_otherwise(run, tmp_path):
+    told = json.loads((run / "told.json").read_text(encoding="utf-8"))
+    told["options"]["foul"] = 5
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="other rules"):
+        publish.main(publish.Config(run / "agent", "x", (other,), folder=tmp_path))
+    other.write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no result of cpoker exploit"):
+        publish.main(publish.Config(run / "agent", "x", (other,), folder=tmp_path))
+    with pytest.raises(ConfigError, match="of kind None"):
+        publish.main(publish.Config(publish.Path("quick-mandarin"), "x", folder=tmp_path))
+    assert not list(tmp_path.glob("x*"))
