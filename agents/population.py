@@ -274,6 +274,19 @@ def respond(
     return found
 
 
+def opponents_of(
+    hand: IntArray, population: Population, bank: int = 0, num_relabellings: int = 1
+) -> npt.NDArray[np.int64]:
+    """(n,) whom of a population one hand (13,) meets in `respond`, some of them more than once."""
+    suits = RELABELLINGS[:num_relabellings, hand & 3]
+    found = []
+    for cards in (hand & ~3) | suits:
+        taken = np.bitwise_or.reduce(population.holders[cards])
+        free = (population.sides[1 - bank] & ~taken).astype("<u8")
+        found.append(np.flatnonzero(np.unpackbits(free.view(np.uint8), bitorder="little")))
+    return np.concatenate(found)
+
+
 @lru_cache(maxsize=64)
 def _gains(rules: Rules) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     gains, kept = np.zeros((3, NUM_STRENGTHS), np.int64), np.zeros((3, NUM_STRENGTHS), np.int64)

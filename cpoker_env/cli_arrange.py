@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
 
+from cpoker_env.agents.accounts import Explains
+from cpoker_env.agents.explain import explain, option_text, plain_dict, plain_text
 from cpoker_env.arrangements import Arrangement, arrangement_of
 from cpoker_env.cards import HAND_SIZE, Card, format_cards, parse_hand
 from cpoker_env.errors import ConfigError, CPokerError, PolicyError
@@ -35,7 +37,8 @@ class Config:
     players: int = 2
     """Seats at the table, 2-4."""
     top: int = 0
-    """Also list this many options with their expected units, for agents that value options."""
+    """Also list this many options with their expected units, for agents that value options; those
+    that can explain themselves add how often each row wins, and why the best is the best."""
     json: bool = False
     """Print one JSON object a line."""
     seed: int = 0
@@ -109,7 +112,7 @@ def _read_stdin() -> Iterator[list[str]]:
 
 def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Generator) -> None:
     actions = check_actions(policy.act(batch, rng), batch, config.agent)
-    listed = policy.candidates(batch, config.top) if config.top else [[]] * len(batch)
+    told = _tell(batch, policy, config)
     for h, hand in enumerate(batch.hands.tolist()):
         arrangement = arrangement_of(hand, actions.rows[h].tolist())
         declaration = int(actions.declarations[h])
@@ -119,23 +122,47 @@ def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Ge
             declaration = SHOW
         natural = PATTERNS[batch.naturals[h]] if declaration == DECLARE else None
         if config.json:
-            print(json.dumps(_record(hand, arrangement, declaration, natural, listed[h])))
+            print(json.dumps(_record(hand, arrangement, declaration, natural) | told[h].record))
             continue
         if declaration == SURRENDER:
             print("surrender")
         else:
             print(f"declare {natural} {arrangement}" if natural else arrangement)
-        for label, rows, units in listed[h]:
-            laid = "" if rows is None else f" {arrangement_of(hand, rows.tolist())}"
-            print(f"  {units:+.3f} {label}{laid}")
+        for line in told[h].lines:
+            print(f"  {line}")
+
+
+class _Told(NamedTuple):
+    """What `--top` adds to an answer, in JSON and as lines."""
+
+    record: dict[str, Any]
+    lines: list[str]
+
+
+def _tell(batch: DecisionBatch, policy: Any, config: Config) -> list[_Told]:
+    if not config.top:
+        return [_Told({}, [])] * len(batch)
+    if isinstance(policy, Explains):
+        return [
+            _Told(
+                {"options": [option.to_dict() for option in options], "why": why},
+                [*map(option_text, options), f"why: {why}"],
+            )
+            for options, why in explain(policy, batch, config.top)
+        ]
+    return [
+        _Told(
+            {"options": [plain_dict(hand, option) for option in options]},
+            [plain_text(hand, option) for option in options],
+        )
+        for hand, options in zip(
+            batch.hands.tolist(), policy.candidates(batch, config.top), strict=True
+        )
+    ]
 
 
 def _record(
-    hand: list[Card],
-    arrangement: Arrangement,
-    declaration: int,
-    natural: str | None,
-    options: list[Any],
+    hand: list[Card], arrangement: Arrangement, declaration: int, natural: str | None
 ) -> dict[str, Any]:
     record: dict[str, Any] = {
         "hand": format_cards(hand),
@@ -147,10 +174,4 @@ def _record(
     }
     if natural:
         record["natural"] = natural
-    if options:
-        record["options"] = [
-            {"action": label, "units": units}
-            | ({} if rows is None else {"rows": str(arrangement_of(hand, rows.tolist()))})
-            for label, rows, units in options
-        ]
     return record
