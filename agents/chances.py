@@ -62,8 +62,11 @@ def independent_side(
     counts: list[npt.NDArray[np.int32]], ordinary: float, knots: npt.NDArray[np.int16]
 ) -> SideTables:
     """Tables that know how often strengths are seen and nothing else."""
+    front, middle, back = counts
     return SideTables(
-        *counts,
+        front,
+        middle,
+        back,
         np.array([ordinary], np.float32),
         knots,
         np.zeros((3, knots.shape[1], NUM_FEATURES), np.float32),
@@ -88,7 +91,7 @@ def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> Si
     Raises:
         CheckpointError: A tensor is missing or has another shape.
     """
-    found = []
+    found: list[npt.NDArray[Any]] = []
     for part in SideTables._fields:
         key = f"{part}.{side}"
         if key not in tensors and part == "wins":
@@ -107,7 +110,7 @@ def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> Si
         (NUM_FEATURES,), (2, 3), (NUM_FEATURES,), (NUM_PATTERNS,), (3, num_knots, NUM_FEATURES),
         (2, NUM_PRODUCTS),
     )  # fmt: skip
-    for part, tensor, shape in zip(SideTables._fields, tables, shapes, strict=True):
+    for part, tensor, shape in zip(SideTables._fields, found, shapes, strict=True):
         if tensor.shape != shape:
             raise CheckpointError(
                 f"checkpoint {name!r}: {part}.{side} has shape {tensor.shape}, not {shape}"

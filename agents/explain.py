@@ -130,7 +130,8 @@ def reason(options: list[Explained]) -> str:
 def compare(best: Shown, other: Shown) -> str:
     """What one arrangement gains over another, and what it gives up for that."""
     change = best.parts - other.parts
-    gains, costs = [], []
+    gains: list[str] = []
+    costs: list[str] = []
     for part in np.argsort(-np.abs(change), kind="stable"):
         units = float(change[part])
         if abs(units) < LEAST_UNITS:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from cpoker_env.arrangements import Arrangement, arrangement_of
 from cpoker_env.cards import HAND_SIZE, Card, format_cards, parse_hand
 from cpoker_env.errors import ConfigError, CPokerError, PolicyError
 from cpoker_env.policy import DecisionBatch, check_actions, decisions_for, make_policy
-from cpoker_env.rules import PATTERNS, read_rules
+from cpoker_env.rules import PATTERNS, Rules, read_rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, check_num_seats
 
 CHUNK = 512
@@ -30,8 +31,8 @@ class Config:
 
     hands: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Hands such as "As Kd ... 2c"; without any, one a line from standard input."""
-    agent: str = "balanced"
-    """Policy by name, or checkpoint:PATH-OR-NAME."""
+    agent: str | None = None
+    """Policy by name, or checkpoint:PATH-OR-NAME; balanced, and equilibrium with --tables."""
     rules: str = "mandarin"
     """Preset of house rules, or a JSON file of options."""
     players: int = 2
@@ -42,7 +43,15 @@ class Config:
     json: bool = False
     """Print one JSON object a line."""
     seed: int = 0
-    """For agents that draw."""
+    """For agents that draw, and for the hands of --tables."""
+    tables: bool = False
+    """Set no hands: print how often rows win near equilibrium, and when it is right to surrender,
+    to keep a natural back and to go for royalties."""
+    sample: int = 20_000
+    """Hands that --tables plays."""
+    plot: Path | None = None
+    """With --tables, also draw how often rows win, a PNG picture; needs matplotlib (the extra
+    "plot")."""
 
 
 def main(config: Config) -> int:
@@ -58,9 +67,15 @@ def main(config: Config) -> int:
         raise ConfigError(f"seed {config.seed}: give 0..2**64 - 1")
     rules = read_rules(config.rules)
     check_num_seats(config.players, rules)
-    policy = make_policy(config.agent, rules, config.players)
+    if config.tables:
+        _print_tables(config, rules)
+        return 0
+    if config.plot is not None:
+        raise ConfigError(f"plot {config.plot}: it draws what --tables prints; add --tables")
+    agent = config.agent or "balanced"
+    policy = make_policy(agent, rules, config.players)
     if config.top and not hasattr(policy, "candidates"):
-        raise PolicyError(f"agent {config.agent!r} does not value options: leave out --top")
+        raise PolicyError(f"agent {agent!r} does not value options: leave out --top")
     rng = np.random.default_rng(config.seed)
     status = answered = 0
     source = "hand" if config.hands else "line"
@@ -81,6 +96,18 @@ def main(config: Config) -> int:
             answered += len(hands)
         sys.stdout.flush()
     return status
+
+
+def _print_tables(config: Config, rules: Rules) -> None:
+    if config.hands or config.top:
+        raise ConfigError("tables: they are about all hands; leave out hands and --top")
+    # Tables load torch and rich, which hands do without.
+    from cpoker_env.cli_tables import run
+
+    run(
+        config.agent or "equilibrium", rules, config.players, config.sample, config.seed,
+        config.json, config.plot,
+    )  # fmt: skip
 
 
 def _chunks(hands: tuple[str, ...]) -> Iterator[list[tuple[int, str]]]:
@@ -111,7 +138,7 @@ def _read_stdin() -> Iterator[list[str]]:
 
 
 def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Generator) -> None:
-    actions = check_actions(policy.act(batch, rng), batch, config.agent)
+    actions = check_actions(policy.act(batch, rng), batch, config.agent or "balanced")
     told = _tell(batch, policy, config)
     for h, hand in enumerate(batch.hands.tolist()):
         arrangement = arrangement_of(hand, actions.rows[h].tolist())

@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -199,7 +199,9 @@ def count_wins(
     """
     chances = np.empty((int(starts[-1]), 3))
     all_three = np.empty((int(starts[min(ALL_THREE_HANDS, len(hands))]), 2))
-    ends = {1: ("right",), -1: ("left",), 0: ("left", "right")}[bank]
+    ends: tuple[Literal["left", "right"], ...] = ("left", "right")
+    if bank:
+        ends = ("right",) if bank == 1 else ("left",)
 
     def work(h: int) -> None:
         met = opponents_of(hands[h], population, bank)
@@ -260,7 +262,7 @@ def _fit_row(
     """(K, F) coefficients at knots that, interpolated at places (N,), tell targets (N,)."""
     _, num_knots, width = side.wins.shape
     knots = np.minimum(places.astype(np.int64), num_knots - 2)
-    matrix = ridge * np.eye(num_knots * width)
+    matrix: FloatArray = ridge * np.eye(num_knots * width)
     vector = np.zeros(num_knots * width)
     for knot in np.unique(knots):
         here = knots == knot
@@ -270,19 +272,17 @@ def _fit_row(
         part = slice(knot * width, (knot + 2) * width)
         matrix[part, part] += scaled @ x
         vector[part] += scaled @ targets[here]
-    solved: FloatArray = np.linalg.solve(matrix, vector).reshape(num_knots, width)
-    return solved
+    solved = np.linalg.solve(matrix, vector).reshape(num_knots, width)
+    return np.asarray(solved, np.float64)
 
 
 def _least_squares(columns: FloatArray, targets: FloatArray) -> FloatArray:
-    solved: FloatArray = np.linalg.lstsq(columns, targets, rcond=None)[0]
-    return solved
+    return np.asarray(np.linalg.lstsq(columns, targets, rcond=None)[0], np.float64)
 
 
 def _linear(features: FloatArray, targets: FloatArray) -> FloatArray:
     gram = features.T @ features + np.eye(features.shape[1])
-    solved: FloatArray = np.linalg.solve(gram, features.T @ targets)
-    return solved
+    return np.asarray(np.linalg.solve(gram, features.T @ targets), np.float64)
 
 
 def _declared(samples: Samples, rules: Rules) -> npt.NDArray[np.float32]:
