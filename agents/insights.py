@@ -79,7 +79,9 @@ class Sample(NamedTuple):
     plain_strengths: npt.NDArray[np.int16]
     plain_shown: FloatArray
 
-    def __len__(self) -> int:
+    @property
+    def num_hands(self) -> int:
+        """How many hands."""
         return len(self.hands)
 
     def row_counts(self) -> list[npt.NDArray[np.int64]]:
@@ -243,7 +245,7 @@ def sample_hands(
 def insights_of(sample: Sample, rules: Rules) -> Insights:
     """What a sample of hands says about surrendering, naturals and royalties."""
     return Insights(
-        hands=len(sample),
+        hands=sample.num_hands,
         shown=float((sample.declarations == SHOW).mean()),
         surrendering=surrendering(sample) if rules.surrender_allowed else None,
         naturals=tuple(natural(sample, name) for name in rules.naturals_in_play),
@@ -255,7 +257,7 @@ def surrendering(sample: Sample) -> Surrendering:
     """When hands of a sample surrender."""
     gives_up = sample.declarations == SURRENDER
     close = np.abs(sample.shown - sample.surrender) < MARGIN
-    prices = sample.surrender[close if close.any() else np.ones(len(sample), np.bool_)]
+    prices = sample.surrender[close if close.any() else np.ones(sample.num_hands, np.bool_)]
     low, high = np.quantile(prices, (0.05, 0.95))
     strongest = np.searchsorted(CATEGORY_STARTS, sample.strongest, side="right") - 1
     of_rank = (sample.hands[:, :, None] >> 2 == np.arange(13)).sum(axis=1)
@@ -263,7 +265,7 @@ def surrendering(sample: Sample) -> Surrendering:
     held = Counter(holdings)
     gone = Counter(holding for holding, gives in zip(holdings, gives_up, strict=True) if gives)
     by_holding = [
-        (CATEGORIES[category], pairs, held[category, pairs] / len(sample),
+        (CATEGORIES[category], pairs, held[category, pairs] / sample.num_hands,
          count / held[category, pairs])
         for (category, pairs), count in gone.most_common()
     ]  # fmt: skip
@@ -293,7 +295,7 @@ def natural(sample: Sample, name: str) -> Natural:
     return Natural(
         name=name,
         hands=len(mine),
-        share=len(mine) / len(sample),
+        share=len(mine) / sample.num_hands,
         declared=_mean(sample.declare[mine]),
         shown=_mean(sample.shown[mine]),
         kept_back=_mean(is_kept),

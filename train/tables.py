@@ -212,10 +212,11 @@ def count_wins(
             beaten = [np.searchsorted(ordered, strengths[part, row], end) for end in ends]
             chances[part, row] = np.mean(beaten, axis=0) / max(len(ordered), 1)
         if h < ALL_THREE_HANDS:
-            margins = strengths[part, None].astype(np.int64) - seen
-            signs = np.where(margins == 0, bank, np.sign(margins))
-            all_three[part, 0] = (signs > 0).all(axis=2).mean(axis=1)
-            all_three[part, 1] = (signs < 0).all(axis=2).mean(axis=1)
+            mine = strengths[part].T[:, :, None]
+            theirs = np.ascontiguousarray(seen.T)[:, None]
+            won = mine >= theirs if bank == 1 else mine > theirs
+            lost = mine <= theirs if bank == -1 else mine < theirs
+            all_three[part] = np.stack([won.all(axis=0), lost.all(axis=0)], axis=2).mean(axis=1)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(len(hands))))
@@ -268,10 +269,11 @@ def _fit_row(
         here = knots == knot
         above = (places[here] - knot)[:, None]
         x = np.hstack([features[here] * (1 - above), features[here] * above])
-        scaled = (x * weights[here][:, None]).T
+        scaled = x * weights[here][:, None]
         part = slice(knot * width, (knot + 2) * width)
-        matrix[part, part] += scaled @ x
-        vector[part] += scaled @ targets[here]
+        # Such thin products take threads longer to share out than to compute.
+        matrix[part, part] += np.einsum("ni,nj->ij", scaled, x)
+        vector[part] += np.einsum("ni,n->i", scaled, targets[here])
     solved = np.linalg.solve(matrix, vector).reshape(num_knots, width)
     return np.asarray(solved, np.float64)
 
