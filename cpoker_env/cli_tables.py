@@ -175,7 +175,7 @@ def surrender_lines(found: Surrendering) -> list[RichTable | str]:
         f"[bold]surrender[/]: {found.share:.2%} of hands. Right where the best arrangement is "
         f"worth less than {found.price:+.2f} ({spread}, by the hand's own cards); "
         f"{found.close:.1%} of hands are within 0.1 of that.",
-        table,
+        *([table] if found.by_holding else []),
         *_example_lines("the strongest hands that surrender", "surrendered", found.given_up),
         *_example_lines("the weakest hands that do not", "surrendered", found.kept),
         "",
@@ -241,7 +241,7 @@ def _table(title: str) -> RichTable:
 
 
 def _example_lines(title: str, other: str, examples: Sequence[Example]) -> list[str]:
-    lines = [f"{title}:"]
+    lines = [f"{title}:"] if examples else []
     for one in examples:
         units = f"shown {one.shown:+.2f}, {other} {one.other:+.2f}"
         lines.append(f"  {one.rows}  {units}: {', '.join(one.names)}")
