@@ -2,9 +2,10 @@
 
 import numpy as np
 import numpy.typing as npt
-from cpoker_env.agents.options import Option, list_options
+from cpoker_env.agents.accounts import MAJORITY, Account, account_of_rows
+from cpoker_env.agents.options import Estimates, Option, list_options
 
-from cpoker_env.arrangements import Best, Frontier, best, frontier
+from cpoker_env.arrangements import Best, Frontier, IntArray, best, frontier
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.row_values import arrangement_values, has_closed_form, row_values, select_top
 from cpoker_env.rules import PATTERNS, Rules
@@ -36,17 +37,39 @@ class Balanced:
 
     def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
         """Per hand its `k` best options as (label, rows or None, expected units)."""
+        found = self.estimate(batch)
+        return list_options(*found, batch.naturals, k)
+
+    def estimate(self, batch: DecisionBatch) -> Estimates:
+        """Units of every option of B decisions."""
         options = frontier(batch.hands, self.rules)
-        cost = np.nan if self.rules.surrender_cost is None else -float(self.rules.surrender_cost)
+        cost = np.nan
+        if self.rules.surrender_cost is not None and self.rules.topology != "pool":
+            cost = -float(self.rules.surrender_cost)
         collects = np.array([self._collects(natural) for natural in batch.naturals])
-        return list_options(
+        return Estimates(
             options,
             self._values(options, batch),
             np.where(batch.can_surrender, cost, np.nan),
             np.where(batch.naturals >= 0, collects, np.nan),
-            batch.naturals,
-            k,
         )
+
+    def account(self, batch: DecisionBatch, found: Estimates, chosen: IntArray) -> Account:
+        """Accounts of some candidates (N,) of what `estimate` found for these decisions."""
+        strengths = found.options.strengths[chosen]
+        sides = batch.bank[found.options.hand_index[chosen]]
+        rows = np.empty((len(chosen), 3, 5))
+        majority = 0.0
+        for side, worth in self.values.items():
+            tables = worth.packed
+            mine = sides == side
+            for row, table in enumerate((tables.front, tables.middle, tables.back)):
+                rows[mine, row] = table[strengths[mine, row]]
+            majority = tables.majority
+        account = account_of_rows(rows, majority, 1.0, self.rules)
+        # Nothing is left unless points decide the overall point.
+        account.parts[:, MAJORITY] += found.values[chosen] - account.parts.sum(axis=1)
+        return account
 
     def _collects(self, natural: int) -> float:
         return -1.0 if natural < 0 else float(self.rules.natural_value(PATTERNS[natural]))

@@ -4,6 +4,10 @@ Rows are valued as if they were won independently, by how often each strength is
 to win a row comes what the hand's own cards change: a linear function of `kernels.NUM_FEATURES`
 features of the hand, whose coefficients are interpolated between a few strengths of the row. So a
 hand that holds three aces thinks better of its pair of kings in front.
+
+These coefficients are those that tell the options of a hand apart best; taken alone they are no
+chances, since what they add to all options alike is left open. A second set, fitted to how often
+rows really win, and a polynomial for how often all three do, tell people the chances.
 """
 
 from collections.abc import Mapping
@@ -22,6 +26,7 @@ from cpoker_env.valuation import TABLE_SIZES, RowValues
 
 FloatArray = npt.NDArray[np.float64]
 NUM_FEATURES = kernels.NUM_FEATURES
+NUM_PRODUCTS = 10
 
 
 class SideTables(NamedTuple):
@@ -33,6 +38,10 @@ class SideTables(NamedTuple):
     coefficients: (3, K, F), shared (F,), scoops (2, 3) float32: see `kernels.ChanceTables`.
     surrender: (F,) float32, units of surrendering by feature.
     declare: (NUM_PATTERNS,) float32, units of declaring each natural.
+    wins: (3, K, F) float32, what each feature adds to how often a row wins, half of the ties
+        included, at a knot; zeros where it was not measured.
+    all_three: (2, NUM_PRODUCTS) float32, chance to win and to lose all three rows by the
+        `products` of their chances; their plain product where it was not measured.
     """
 
     front: npt.NDArray[np.int32]
@@ -45,14 +54,19 @@ class SideTables(NamedTuple):
     scoops: npt.NDArray[np.float32]
     surrender: npt.NDArray[np.float32]
     declare: npt.NDArray[np.float32]
+    wins: npt.NDArray[np.float32]
+    all_three: npt.NDArray[np.float32]
 
 
 def independent_side(
     counts: list[npt.NDArray[np.int32]], ordinary: float, knots: npt.NDArray[np.int16]
 ) -> SideTables:
     """Tables that know how often strengths are seen and nothing else."""
+    front, middle, back = counts
     return SideTables(
-        *counts,
+        front,
+        middle,
+        back,
         np.array([ordinary], np.float32),
         knots,
         np.zeros((3, knots.shape[1], NUM_FEATURES), np.float32),
@@ -60,18 +74,32 @@ def independent_side(
         np.zeros((2, 3), np.float32),
         np.zeros(NUM_FEATURES, np.float32),
         np.zeros(NUM_PATTERNS, np.float32),
+        np.zeros((3, knots.shape[1], NUM_FEATURES), np.float32),
+        _plain_products(),
     )
 
 
+def _plain_products() -> npt.NDArray[np.float32]:
+    only_first = np.zeros((2, NUM_PRODUCTS), np.float32)
+    only_first[:, 0] = 1
+    return only_first
+
+
 def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> SideTables:
-    """The tables of one side of the bank from stored tensors.
+    """The tables of one side of the bank from stored tensors; `wins`, `all_three` may be missing.
 
     Raises:
         CheckpointError: A tensor is missing or has another shape.
     """
-    found = []
+    found: list[npt.NDArray[Any]] = []
     for part in SideTables._fields:
         key = f"{part}.{side}"
+        if key not in tensors and part == "wins":
+            found.append(np.zeros_like(tensors[f"coefficients.{side}"]))
+            continue
+        if key not in tensors and part == "all_three":
+            found.append(_plain_products())
+            continue
         if key not in tensors:
             raise CheckpointError(f"checkpoint {name!r} lacks the tensor {key}: copy it again")
         found.append(np.ascontiguousarray(tensors[key]))
@@ -79,9 +107,10 @@ def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> Si
     num_knots = tables.knots.shape[-1]
     shapes = (
         *((size,) for size in TABLE_SIZES), (1,), (3, num_knots), (3, num_knots, NUM_FEATURES),
-        (NUM_FEATURES,), (2, 3), (NUM_FEATURES,), (NUM_PATTERNS,),
+        (NUM_FEATURES,), (2, 3), (NUM_FEATURES,), (NUM_PATTERNS,), (3, num_knots, NUM_FEATURES),
+        (2, NUM_PRODUCTS),
     )  # fmt: skip
-    for part, tensor, shape in zip(SideTables._fields, tables, shapes, strict=True):
+    for part, tensor, shape in zip(SideTables._fields, found, shapes, strict=True):
         if tensor.shape != shape:
             raise CheckpointError(
                 f"checkpoint {name!r}: {part}.{side} has shape {tensor.shape}, not {shape}"
@@ -144,3 +173,49 @@ def corrected_chances(
     values, chances = np.empty(len(options.strengths)), np.empty((len(options.strengths), 3))
     kernels.corrected_into(options.starts, options.strengths, features, tables, values, chances)
     return chances
+
+
+def chances_to_win(
+    strengths: IntArray, features: FloatArray, side: SideTables, tables: kernels.ChanceTables
+) -> FloatArray:
+    """(N, 3) how often rows of strengths (N, 3) win for hands of features (N, F), ties as halves.
+
+    Against opponents that show, own cards considered as `SideTables.wins` has them.
+    """
+    rows = (tables.worth.front, tables.worth.middle, tables.worth.back)
+    chances = np.empty(strengths.shape)
+    last = side.wins.shape[1] - 2
+    for row, table in enumerate(rows):
+        _, win, lose, _, _ = table[strengths[:, row]].T
+        place = tables.places[row, strengths[:, row]]
+        knot = np.minimum(place.astype(np.int64), last)
+        above = (place - knot)[:, None]
+        effects = side.wins[row, knot] * (1 - above) + side.wins[row, knot + 1] * above
+        chances[:, row] = 0.5 * (1 + win - lose) + (effects * features).sum(axis=1)
+    clipped: FloatArray = np.clip(chances, 0, 1)
+    return clipped
+
+
+def products(chances: FloatArray) -> FloatArray:
+    """(N, NUM_PRODUCTS) chances (N, 3) of independent rows multiplied, times each of them and two.
+
+    How often all three rows are won differs from the plain product, since whoever is weak in one
+    row is strong in another.
+    """
+    front, middle, back = chances.T
+    both = np.stack(
+        [
+            np.ones_like(front), front, middle, back, front**2, middle**2, back**2,
+            front * middle, front * back, middle * back,
+        ]
+    )  # fmt: skip
+    found: FloatArray = (front * middle * back * both).T
+    return found
+
+
+def chances_to_scoop(chances: FloatArray, side: SideTables) -> FloatArray:
+    """(N, 2) how often rows that win by `chances` (N, 3) are all won, and all lost."""
+    won = products(chances) @ side.all_three[0]
+    lost = products(1 - chances) @ side.all_three[1]
+    found: FloatArray = np.clip(np.stack([won, lost], axis=1), 0, 1)
+    return found

@@ -9,25 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from cpoker_env.agents.accounts import MAJORITY, OTHERS, PARTS, SCOOP, Account, account_of_rows
 from cpoker_env.agents.chances import (
-    FloatArray,
     SideTables,
     chance_tables,
-    corrected_chances,
+    chances_to_scoop,
+    chances_to_win,
     corrected_values,
     features_of,
     side_of,
 )
 from cpoker_env.agents.checkpoint import load_checkpoint, shipped_for
-from cpoker_env.agents.options import Option, list_options
+from cpoker_env.agents.options import Estimates, Option, choose, list_options
 
 from cpoker_env import kernels
-from cpoker_env.arrangements import Frontier, frontier
+from cpoker_env.arrangements import Frontier, IntArray, frontier
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
-from cpoker_env.row_values import best_of
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 
 
 class Side(NamedTuple):
@@ -37,24 +36,13 @@ class Side(NamedTuple):
     tables: kernels.ChanceTables
 
 
-class Estimates(NamedTuple):
-    """Units of every option of H hands.
-
-    options: the candidates, M in all; values (M,) of showing them; surrender (H,), NaN where a hand
-    may not; declare (H,), NaN where a hand has nothing to declare.
-    """
-
-    options: Frontier
-    values: FloatArray
-    surrender: FloatArray
-    declare: FloatArray
-
-
 class Equilibrium:
     """Plays the option that its tables value highest."""
 
     def __init__(self, rules: Rules, sides: dict[int, SideTables]) -> None:
         self.rules = rules
+        has_scoops = rules.scoop != "none" or rules.topology == "pool"
+        self._together = SCOOP if has_scoops else MAJORITY if rules.overall_point else OTHERS
         self.sides = {
             bank: Side(side, chance_tables(side, rules, bank)) for bank, side in sides.items()
         }
@@ -62,11 +50,7 @@ class Equilibrium:
     def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
         """Actions for B decisions."""
         found = self.estimate(batch)
-        best = best_of(found.options, found.values)
-        value = found.values[best]
-        declarations = np.full(len(batch), SHOW, np.int8)
-        declarations[found.surrender > value] = SURRENDER
-        declarations[found.declare >= np.fmax(found.surrender, value)] = DECLARE
+        best, declarations = choose(found)
         return Actions(declarations, found.options.rows[best])
 
     def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
@@ -99,15 +83,63 @@ class Equilibrium:
             declare[told] = side.stored.declare[batch.naturals[told]]
         return Estimates(options, values, surrender, declare)
 
+    def account(self, batch: DecisionBatch, found: Estimates, chosen: IntArray) -> Account:
+        """Accounts of some candidates (N,) of what `estimate` found for these decisions."""
+        strengths, hands = found.options.strengths[chosen], found.options.hand_index[chosen]
+        features, banks = features_of(batch.hands[hands]), batch.bank[hands]
+        size = len(chosen)
+        account = Account(np.empty((size, 3)), np.empty((size, 2)), np.empty((size, len(PARTS))))
+        for bank, side in self.sides.items():
+            mine = np.flatnonzero(banks == bank)
+            chances = chances_to_win(strengths[mine], features[mine], side.stored, side.tables)
+            share = float(side.stored.ordinary[0])
+            part = account_of_rows(
+                _moved_rows(strengths[mine], chances, side.tables),
+                side.tables.worth.majority,
+                share,
+                self.rules,
+            )
+            part = part._replace(scoops=share * chances_to_scoop(chances, side.stored))
+            left = found.values[chosen[mine]] - part.parts.sum(axis=1)
+            part.parts[:, self._together] += left  # the most of what rows bring by hanging together
+            for whole, its_part in zip(account, part, strict=True):
+                whole[mine] = its_part
+        return account
+
     def chances(self, batch: DecisionBatch) -> tuple[Frontier, npt.NDArray[np.float64]]:
-        """Candidates of B decisions and (M, 3) the chance of each of their rows to win."""
+        """Candidates of B decisions and (M, 3) how often each row wins, ties as halves."""
         options = frontier(batch.hands, self.rules)
         features = features_of(batch.hands)
         chances = np.empty((len(options.strengths), 3))
         for bank, side in self.sides.items():
-            mine = (batch.bank == bank)[options.hand_index]
-            chances[mine] = corrected_chances(options, features, side.tables)[mine]
+            mine = np.flatnonzero((batch.bank == bank)[options.hand_index])
+            chances[mine] = chances_to_win(
+                options.strengths[mine], features[options.hand_index[mine]], side.stored,
+                side.tables,
+            )  # fmt: skip
         return options, chances
+
+    def row_counts(self, bank: int = 0) -> list[npt.NDArray[np.int32]]:
+        """How often a seat on this side of the bank sees each strength of front, middle, back."""
+        stored = self.sides[bank].stored
+        return [stored.front, stored.middle, stored.back]
+
+    def under(self, rules: Rules) -> "Equilibrium":
+        """The same view of what opponents show, under other rules."""
+        return Equilibrium(rules, {bank: side.stored for bank, side in self.sides.items()})
+
+
+def _moved_rows(
+    strengths: IntArray, chances: npt.NDArray[np.float64], tables: kernels.ChanceTables
+) -> npt.NDArray[np.float64]:
+    """(N, 3, 5) columns of `kernels.Worth` for rows that win as often as `chances` (N, 3) say."""
+    worth = (tables.worth.front, tables.worth.middle, tables.worth.back)
+    rows = np.stack([table[strengths[:, row]] for row, table in enumerate(worth)], axis=1)
+    added = chances - 0.5 * (1 + rows[:, :, 1] - rows[:, :, 2])
+    rows[:, :, 0] += added * tables.gains[np.arange(3), strengths]
+    rows[:, :, 1] += added
+    rows[:, :, 2] -= added
+    return rows
 
 
 def make_equilibrium(rules: Rules, num_players: int = 2, argument: str = "") -> Equilibrium:

@@ -149,6 +149,19 @@ def keys_of(hands: IntArray, naturals: IntArray, rules: Rules) -> npt.NDArray[np
     return keys
 
 
+def opponents_of(
+    hand: IntArray, population: Population, bank: int = 0, num_relabellings: int = 1
+) -> npt.NDArray[np.int64]:
+    """(n,) whom of a population one hand (13,) meets in `respond`, some of them more than once."""
+    suits = RELABELLINGS[:num_relabellings, hand & 3]
+    found = []
+    for cards in (hand & ~3) | suits:
+        taken = np.bitwise_or.reduce(population.holders[cards])
+        free = (population.sides[1 - bank] & ~taken).astype("<u8")
+        found.append(np.flatnonzero(np.unpackbits(free.view(np.uint8), bitorder="little")))
+    return np.concatenate(found)
+
+
 class Responses(NamedTuple):
     """Exact mean units of every option of H hands, against each half of their opponents.
 

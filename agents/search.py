@@ -7,8 +7,9 @@ leave to the others; home runs aside, nothing is approximated but the population
 from functools import lru_cache
 
 import numpy as np
+from cpoker_env.agents.accounts import OTHERS, PARTS, Account, account_of_plays
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_for
-from cpoker_env.agents.options import Option, list_options
+from cpoker_env.agents.options import Estimates, Option, list_options
 from cpoker_env.agents.population import (
     Plays,
     Population,
@@ -16,10 +17,13 @@ from cpoker_env.agents.population import (
     draw_hands,
     gather,
     keys_of,
+    opponents_of,
     respond,
     sides_of,
 )
 
+from cpoker_env import kernels
+from cpoker_env.arrangements import IntArray
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
@@ -53,16 +57,43 @@ class Search:
 
     def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
         """Per hand its `k` best options as (label, rows or None, expected units)."""
+        return list_options(*self.estimate(batch), batch.naturals, k)
+
+    def estimate(self, batch: DecisionBatch) -> Estimates:
+        """Units of every option of B decisions."""
         found = self._respond(batch, slice(None))
         may = batch.can_surrender & self.rules.surrender_allowed
-        return list_options(
+        return Estimates(
             found.options,
             found.values[0],
             np.where(may, found.surrender[0], np.nan),
-            np.where(found.naturals >= 0, found.declare[0], np.nan),
-            found.naturals,
-            k,
+            np.where(batch.naturals >= 0, found.declare[0], np.nan),
         )
+
+    def account(self, batch: DecisionBatch, found: Estimates, chosen: IntArray) -> Account:
+        """Accounts of some candidates (N,) of what `estimate` found for these decisions."""
+        size = len(chosen)
+        account = Account(np.empty((size, 3)), np.empty((size, 2)), np.empty((size, len(PARTS))))
+        hands = found.options.hand_index[chosen]
+        plays = self.population.plays
+        for h in np.unique(hands):
+            mine = hands == h
+            bank = int(batch.bank[h])
+            met = opponents_of(batch.hands[h], self.population, bank, NUM_RELABELLINGS)
+            shows = met[plays.status[met] == kernels.NORMAL]
+            runs = self.population.runs
+            part = account_of_plays(
+                found.options.strengths[chosen[mine]], plays.strengths[shows], len(met), bank,
+                self.rules, runs[shows] / 256 if runs.size else None,
+            )  # fmt: skip
+            part.parts[:, OTHERS] = found.values[chosen[mine]] - part.parts.sum(axis=1)
+            for whole, counted in zip(account, part, strict=True):
+                whole[mine] = counted
+        return account
+
+    def under(self, rules: Rules) -> "Search":
+        """The best response to the same population under other rules."""
+        return Search(rules, self.population)
 
     def _respond(self, batch: DecisionBatch, part: slice) -> Responses:
         return respond(

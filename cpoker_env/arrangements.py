@@ -420,7 +420,7 @@ _PLURALS = (
     "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines", "tens", "jacks",
     "queens", "kings", "aces",
 )  # fmt: skip
-_SINGULARS = (
+RANK_NAMES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen",
     "king", "ace",
 )  # fmt: skip
@@ -438,10 +438,10 @@ def describe_row(cards: Sequence[Card], strength: int) -> str:
     grouped = sorted(set(ranks), key=lambda rank: (ranks.count(rank), rank), reverse=True)
     first, second = grouped[0], grouped[min(1, len(grouped) - 1)]
     is_wheel = set(ranks) == {12, 0, 1, 2, 3}
-    top = _SINGULARS[3 if is_wheel else first]
+    top = RANK_NAMES[3 if is_wheel else first]
     match CATEGORIES[category]:
         case "high card":
-            return f"{_SINGULARS[first]} high"
+            return f"{RANK_NAMES[first]} high"
         case "pair":
             return f"pair of {_PLURALS[first]}"
         case "two pair":

@@ -4,16 +4,19 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
 
+from cpoker_env.agents.accounts import Explains
+from cpoker_env.agents.explain import explain, option_text, plain_dict, plain_text
 from cpoker_env.arrangements import Arrangement, arrangement_of
 from cpoker_env.cards import HAND_SIZE, Card, format_cards, parse_hand
 from cpoker_env.errors import ConfigError, CPokerError, PolicyError
 from cpoker_env.policy import DecisionBatch, check_actions, decisions_for, make_policy
-from cpoker_env.rules import PATTERNS, read_rules
+from cpoker_env.rules import PATTERNS, Rules, read_rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER, check_num_seats
 
 CHUNK = 512
@@ -28,18 +31,27 @@ class Config:
 
     hands: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Hands such as "As Kd ... 2c"; without any, one a line from standard input."""
-    agent: str = "balanced"
-    """Policy by name, or checkpoint:PATH-OR-NAME."""
+    agent: str | None = None
+    """Policy by name, or checkpoint:PATH-OR-NAME; balanced, and equilibrium with --tables."""
     rules: str = "mandarin"
     """Preset of house rules, or a JSON file of options."""
     players: int = 2
     """Seats at the table, 2-4."""
     top: int = 0
-    """Also list this many options with their expected units, for agents that value options."""
+    """Also list this many options with their expected units, for agents that value options; those
+    that can explain themselves add how often each row wins, and why the best is the best."""
     json: bool = False
     """Print one JSON object a line."""
     seed: int = 0
-    """For agents that draw."""
+    """For agents that draw, and for the hands of --tables."""
+    tables: bool = False
+    """Set no hands: print how often rows win near equilibrium, and when it is right to surrender,
+    to keep a natural back and to go for royalties."""
+    sample: int = 20_000
+    """Hands that --tables plays."""
+    plot: Path | None = None
+    """With --tables, also draw how often rows win, a PNG picture; needs matplotlib (the extra
+    "plot")."""
 
 
 def main(config: Config) -> int:
@@ -55,9 +67,15 @@ def main(config: Config) -> int:
         raise ConfigError(f"seed {config.seed}: give 0..2**64 - 1")
     rules = read_rules(config.rules)
     check_num_seats(config.players, rules)
-    policy = make_policy(config.agent, rules, config.players)
+    if config.tables:
+        _print_tables(config, rules)
+        return 0
+    if config.plot is not None:
+        raise ConfigError(f"plot {config.plot}: it draws what --tables prints; add --tables")
+    agent = config.agent or "balanced"
+    policy = make_policy(agent, rules, config.players)
     if config.top and not hasattr(policy, "candidates"):
-        raise PolicyError(f"agent {config.agent!r} does not value options: leave out --top")
+        raise PolicyError(f"agent {agent!r} does not value options: leave out --top")
     rng = np.random.default_rng(config.seed)
     status = answered = 0
     source = "hand" if config.hands else "line"
@@ -78,6 +96,18 @@ def main(config: Config) -> int:
             answered += len(hands)
         sys.stdout.flush()
     return status
+
+
+def _print_tables(config: Config, rules: Rules) -> None:
+    if config.hands or config.top:
+        raise ConfigError("tables: they are about all hands; leave out hands and --top")
+    # Tables load torch and rich, which hands do without.
+    from cpoker_env.cli_tables import run
+
+    run(
+        config.agent or "equilibrium", rules, config.players, config.sample, config.seed,
+        config.json, config.plot,
+    )  # fmt: skip
 
 
 def _chunks(hands: tuple[str, ...]) -> Iterator[list[tuple[int, str]]]:
@@ -108,8 +138,8 @@ def _read_stdin() -> Iterator[list[str]]:
 
 
 def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Generator) -> None:
-    actions = check_actions(policy.act(batch, rng), batch, config.agent)
-    listed = policy.candidates(batch, config.top) if config.top else [[]] * len(batch)
+    actions = check_actions(policy.act(batch, rng), batch, config.agent or "balanced")
+    told = _tell(batch, policy, config)
     for h, hand in enumerate(batch.hands.tolist()):
         arrangement = arrangement_of(hand, actions.rows[h].tolist())
         declaration = int(actions.declarations[h])
@@ -119,23 +149,47 @@ def _answer(batch: DecisionBatch, policy: Any, config: Config, rng: np.random.Ge
             declaration = SHOW
         natural = PATTERNS[batch.naturals[h]] if declaration == DECLARE else None
         if config.json:
-            print(json.dumps(_record(hand, arrangement, declaration, natural, listed[h])))
+            print(json.dumps(_record(hand, arrangement, declaration, natural) | told[h].record))
             continue
         if declaration == SURRENDER:
             print("surrender")
         else:
             print(f"declare {natural} {arrangement}" if natural else arrangement)
-        for label, rows, units in listed[h]:
-            laid = "" if rows is None else f" {arrangement_of(hand, rows.tolist())}"
-            print(f"  {units:+.3f} {label}{laid}")
+        for line in told[h].lines:
+            print(f"  {line}")
+
+
+class _Told(NamedTuple):
+    """What `--top` adds to an answer, in JSON and as lines."""
+
+    record: dict[str, Any]
+    lines: list[str]
+
+
+def _tell(batch: DecisionBatch, policy: Any, config: Config) -> list[_Told]:
+    if not config.top:
+        return [_Told({}, [])] * len(batch)
+    if isinstance(policy, Explains):
+        return [
+            _Told(
+                {"options": [option.to_dict() for option in options], "why": why},
+                [*map(option_text, options), f"why: {why}"],
+            )
+            for options, why in explain(policy, batch, config.top)
+        ]
+    return [
+        _Told(
+            {"options": [plain_dict(hand, option) for option in options]},
+            [plain_text(hand, option) for option in options],
+        )
+        for hand, options in zip(
+            batch.hands.tolist(), policy.candidates(batch, config.top), strict=True
+        )
+    ]
 
 
 def _record(
-    hand: list[Card],
-    arrangement: Arrangement,
-    declaration: int,
-    natural: str | None,
-    options: list[Any],
+    hand: list[Card], arrangement: Arrangement, declaration: int, natural: str | None
 ) -> dict[str, Any]:
     record: dict[str, Any] = {
         "hand": format_cards(hand),
@@ -147,10 +201,4 @@ def _record(
     }
     if natural:
         record["natural"] = natural
-    if options:
-        record["options"] = [
-            {"action": label, "units": units}
-            | ({} if rows is None else {"rows": str(arrangement_of(hand, rows.tolist()))})
-            for label, rows, units in options
-        ]
     return record

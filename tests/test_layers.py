@@ -19,7 +19,7 @@ ORDER = [
     *("render", "env", "vector", "parallel", "session"),
     "agents",
     "train",
-    *("cli", "cli_arrange", "cli_score"),
+    *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}

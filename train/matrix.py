@@ -98,7 +98,7 @@ def failure_lines(
 
 
 def check_plotting() -> None:
-    """Raise unless the heat map can be drawn.
+    """Raise unless pictures can be drawn.
 
     Raises:
         ConfigError: matplotlib is not installed.

@@ -2,7 +2,8 @@
 
 Options of many hands are valued exactly against the population, card removal included; the tables
 take what rows are worth on average from the population's own rows, and a weighted ridge regression
-finds what the hand's own cards change. Options far from the best count little.
+finds what the hand's own cards change. Options far from the best count little. A second regression
+and a third find how often rows win, one by one and all three, for people.
 
     python -m train.tables --population search-four_two
 """
@@ -12,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,20 @@ from cpoker_env.agents.chances import (
     FloatArray,
     SideTables,
     chance_tables,
+    chances_to_win,
     features_of,
     independent_side,
+    products,
 )
 from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
-from cpoker_env.agents.population import IntArray, Population, Responses, draw_hands, respond
+from cpoker_env.agents.population import (
+    IntArray,
+    Population,
+    Responses,
+    draw_hands,
+    opponents_of,
+    respond,
+)
 from cpoker_env.agents.search import population_of
 from rich.console import Console
 from rich.progress import track
@@ -42,6 +52,12 @@ TEMPERATURE = 0.2
 """Units below the best option at which an option counts 1/e of it."""
 LEAST_WEIGHT = 0.15
 """Options that count less are left out."""
+WINS_TEMPERATURE = 0.6
+"""The same where chances to win are fitted, which people ask for second-best options too."""
+WINS_HANDS = 10_000
+"""Hands whose chances to win are counted."""
+ALL_THREE_HANDS = 1500
+"""Of these, hands whose chances to win and to lose all three rows are counted."""
 NEAR = 0.3
 """Units below the best option within which strengths decide where knots lie."""
 
@@ -130,15 +146,17 @@ def fit_side(
         knots[row, : len(held)] = held
     side = independent_side(counts, shows.sum() / across.sum(), knots)
     features = features_of(samples.hands)
-    unknowns = _regress(samples, behind, features, chance_tables(side, rules, bank), config)
+    tables = chance_tables(side, rules, bank)
+    unknowns = _regress(samples, behind, features, tables, config)
     first = side.coefficients.size
-    return side._replace(
+    side = side._replace(
         coefficients=unknowns[:first].reshape(side.coefficients.shape),
         shared=unknowns[first : first + NUM_FEATURES],
         scoops=unknowns[first + NUM_FEATURES :].reshape(2, 3),
         surrender=_linear(features, samples.surrender).astype(np.float32),
         declare=_declared(samples, rules),
     )
+    return _fit_chances(samples, behind, features, population, bank, side, tables, config)
 
 
 def _regress(
@@ -157,10 +175,116 @@ def _regress(
     return np.linalg.solve(matrix, vector).astype(np.float32)
 
 
+def count_wins(
+    hands: IntArray,
+    starts: npt.NDArray[np.int64],
+    strengths: npt.NDArray[np.int16],
+    population: Population,
+    bank: int,
+    threads: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Shares of the opponents that show: whom each row beats, ties as halves; whom all three do.
+
+    Args:
+        hands: (H, 13) cards.
+        starts: (H + 1,) bounds of their options.
+        strengths: (M, 3) rows of the options.
+        population: The opponents.
+        bank: Side of the hands; ties are the bank's.
+        threads: Threads that count.
+
+    Returns:
+        (M, 3) chances; (m, 2) to win and to lose all three rows, for the options of the first
+        ALL_THREE_HANDS hands.
+    """
+    chances = np.empty((int(starts[-1]), 3))
+    all_three = np.empty((int(starts[min(ALL_THREE_HANDS, len(hands))]), 2))
+    ends: tuple[Literal["left", "right"], ...] = ("left", "right")
+    if bank:
+        ends = ("right",) if bank == 1 else ("left",)
+
+    def work(h: int) -> None:
+        met = opponents_of(hands[h], population, bank)
+        seen = population.plays.strengths[met[population.plays.status[met] == kernels.NORMAL]]
+        part = slice(starts[h], starts[h + 1])
+        for row in range(3):
+            ordered = np.sort(seen[:, row])
+            beaten = [np.searchsorted(ordered, strengths[part, row], end) for end in ends]
+            chances[part, row] = np.mean(beaten, axis=0) / max(len(ordered), 1)
+        if h < ALL_THREE_HANDS:
+            mine = strengths[part].T[:, :, None]
+            theirs = np.ascontiguousarray(seen.T)[:, None]
+            won = mine >= theirs if bank == 1 else mine > theirs
+            lost = mine <= theirs if bank == -1 else mine < theirs
+            all_three[part] = np.stack([won.all(axis=0), lost.all(axis=0)], axis=2).mean(axis=1)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(len(hands))))
+    return chances, all_three
+
+
+def _fit_chances(
+    samples: Samples, behind: FloatArray, features: FloatArray, population: Population, bank: int,
+    side: SideTables, tables: kernels.ChanceTables, config: Config,
+) -> SideTables:  # fmt: skip
+    """The tables with what they tell people: how often rows win, one by one and all three."""
+    hands = samples.hands[:WINS_HANDS]
+    starts = samples.starts[: len(hands) + 1]
+    counted, all_three = count_wins(
+        hands, starts, samples.strengths, population, bank, config.threads
+    )
+    weights = np.exp(behind[: len(counted)] / WINS_TEMPERATURE)
+    used = np.flatnonzero(weights >= LEAST_WEIGHT)
+    weights, strengths = weights[used], samples.strengths[used]
+    of_hands = features[np.repeat(np.arange(len(hands)), np.diff(starts))[used]]
+    added = counted[used] - chances_to_win(strengths, of_hands, side, tables)
+    wins = np.stack(
+        [
+            _fit_row(tables.places[row, strengths[:, row]], of_hands, added[:, row], weights, side,
+                     config.ridge)
+            for row in range(3)
+        ]
+    )  # fmt: skip
+    return side._replace(
+        wins=wins.astype(np.float32),
+        all_three=np.stack(
+            [
+                _least_squares(products(chances[: len(all_three)]), all_three[:, column])
+                for column, chances in enumerate((counted, 1 - counted))
+            ]
+        ).astype(np.float32),
+    )
+
+
+def _fit_row(
+    places: FloatArray, features: FloatArray, targets: FloatArray, weights: FloatArray,
+    side: SideTables, ridge: float,
+) -> FloatArray:  # fmt: skip
+    """(K, F) coefficients at knots that, interpolated at places (N,), tell targets (N,)."""
+    _, num_knots, width = side.wins.shape
+    knots = np.minimum(places.astype(np.int64), num_knots - 2)
+    matrix: FloatArray = ridge * np.eye(num_knots * width)
+    vector = np.zeros(num_knots * width)
+    for knot in np.unique(knots):
+        here = knots == knot
+        above = (places[here] - knot)[:, None]
+        x = np.hstack([features[here] * (1 - above), features[here] * above])
+        scaled = x * weights[here][:, None]
+        part = slice(knot * width, (knot + 2) * width)
+        # Such thin products take threads longer to share out than to compute.
+        matrix[part, part] += np.einsum("ni,nj->ij", scaled, x)
+        vector[part] += np.einsum("ni,n->i", scaled, targets[here])
+    solved = np.linalg.solve(matrix, vector).reshape(num_knots, width)
+    return np.asarray(solved, np.float64)
+
+
+def _least_squares(columns: FloatArray, targets: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.lstsq(columns, targets, rcond=None)[0], np.float64)
+
+
 def _linear(features: FloatArray, targets: FloatArray) -> FloatArray:
     gram = features.T @ features + np.eye(features.shape[1])
-    solved: FloatArray = np.linalg.solve(gram, features.T @ targets)
-    return solved
+    return np.asarray(np.linalg.solve(gram, features.T @ targets), np.float64)
 
 
 def _declared(samples: Samples, rules: Rules) -> npt.NDArray[np.float32]:
