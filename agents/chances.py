@@ -160,19 +160,8 @@ def corrected_values(
 ) -> FloatArray:
     """(M,) units of showing each option of hands with these features."""
     values = np.empty(len(options.strengths))
-    kernels.corrected_into(
-        options.starts, options.strengths, features, tables, values, np.empty((0, 3))
-    )
+    kernels.corrected_into(options.starts, options.strengths, features, tables, values)
     return values
-
-
-def corrected_chances(
-    options: Frontier, features: FloatArray, tables: kernels.ChanceTables
-) -> FloatArray:
-    """(M, 3) chance of each row of each option to win against an ordinary hand."""
-    values, chances = np.empty(len(options.strengths)), np.empty((len(options.strengths), 3))
-    kernels.corrected_into(options.starts, options.strengths, features, tables, values, chances)
-    return chances
 
 
 def chances_to_win(

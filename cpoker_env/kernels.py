@@ -1933,11 +1933,8 @@ def _correct_rows(strengths, tables, effects, rows):
 
 
 @njit(cache=True, nogil=True)
-def corrected_into(starts, strengths, features, tables, values, chances):
-    """Values (M,) of arrangements (M, 3) of hands of features (H, F), own cards considered.
-
-    Fills chances (M, 3) with the chance to win each row too, where it has a size.
-    """
+def corrected_into(starts, strengths, features, tables, values):
+    """Values (M,) of arrangements (M, 3) of hands of features (H, F), own cards considered."""
     effects = np.empty(tables.coefficients.shape[:2])
     rows = np.empty((3, 5))
     for h in range(starts.size - 1):
@@ -1956,9 +1953,6 @@ def corrected_into(starts, strengths, features, tables, values, chances):
             if tables.worth.has_joint:
                 total += _joint_of(rows[0], rows[1], rows[2], tables.worth)
             values[m] = total
-            if chances.size:
-                for row in range(3):
-                    chances[m, row] = min(max(rows[row, 1], 0.0), 1.0)
 
 
 @njit(cache=True, forceinline=True)
