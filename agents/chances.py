@@ -86,7 +86,7 @@ def _plain_products() -> npt.NDArray[np.float32]:
 
 
 def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> SideTables:
-    """The tables of one side of the bank from stored tensors; `wins`, `all_three` may be missing.
+    """The tables of one side of the bank from stored tensors.
 
     Raises:
         CheckpointError: A tensor is missing or has another shape.
@@ -94,12 +94,6 @@ def side_of(tensors: Mapping[str, npt.NDArray[Any]], side: int, name: str) -> Si
     found: list[npt.NDArray[Any]] = []
     for part in SideTables._fields:
         key = f"{part}.{side}"
-        if key not in tensors and part == "wins":
-            found.append(np.zeros_like(tensors[f"coefficients.{side}"]))
-            continue
-        if key not in tensors and part == "all_three":
-            found.append(_plain_products())
-            continue
         if key not in tensors:
             raise CheckpointError(f"checkpoint {name!r} lacks the tensor {key}: copy it again")
         found.append(np.ascontiguousarray(tensors[key]))

@@ -1,4 +1,4 @@
-"""Near-equilibrium play from small tables, in some 30 us a hand.
+"""Near-equilibrium play from small tables, in some 40 us a hand.
 
 The tables are fitted to exact values against a population that fictitious play made; see
 `cpoker_env.agents.chances` for the value function and `cpoker_env.train.tables` for the fit.

@@ -85,7 +85,7 @@ class Population(NamedTuple):
     sides: (3, W) uint64, the hands of each bank -1, 0, 1.
     banks: (P,) int8, 1 the bank, -1 against it, 0 without one.
     runs: (P,) uint8, the chance of each hand to scoop two more opponents in 256ths, so that a scoop
-        is part of a home run; empty where home runs are left aside.
+        is part of a home run of ordinary hands; empty where home runs are left aside.
     """
 
     holders: npt.NDArray[np.uint64]
@@ -213,10 +213,6 @@ class Responses(NamedTuple):
             value = np.maximum(value, self.surrender[half])
         declarations[(self.naturals >= 0) & (self.declare[half] >= value)] = DECLARE
         return best, declarations
-
-    def best_plays(self, rules: Rules) -> Plays:
-        """What the best responses by the first half play."""
-        return self.plays(*self.best(0, rules))
 
     def plays(self, candidates: IntArray, declarations: IntArray) -> Plays:
         """What hands play that choose these candidates and declarations, (H,) each."""

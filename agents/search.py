@@ -9,11 +9,10 @@ from functools import lru_cache
 import numpy as np
 from cpoker_env.agents.accounts import OTHERS, PARTS, Account, account_of_plays
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_for
-from cpoker_env.agents.options import Estimates, Option, list_options
+from cpoker_env.agents.options import Estimates, Option, choose, list_options
 from cpoker_env.agents.population import (
     Plays,
     Population,
-    Responses,
     draw_hands,
     gather,
     keys_of,
@@ -27,7 +26,7 @@ from cpoker_env.arrangements import IntArray
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import SHOW, SURRENDER
+from cpoker_env.scoring import SHOW
 
 CHUNK = 512
 """Hands answered at once."""
@@ -47,12 +46,9 @@ class Search:
         actions = Actions(np.full(len(batch), SHOW, np.int8), np.empty((len(batch), 13), np.int8))
         for start in range(0, len(batch), CHUNK):
             part = slice(start, start + CHUNK)
-            found = self._respond(batch, part)
-            best, declarations = found.best(0, self.rules)
-            held_back = (declarations == SURRENDER) & ~batch.can_surrender[part]
-            declarations[held_back] = SHOW
+            found = self._estimate(batch, part)
+            best, actions.declarations[part] = choose(found)
             actions.rows[part] = found.options.rows[best]
-            actions.declarations[part] = declarations
         return actions
 
     def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
@@ -61,14 +57,7 @@ class Search:
 
     def estimate(self, batch: DecisionBatch) -> Estimates:
         """Units of every option of B decisions."""
-        found = self._respond(batch, slice(None))
-        may = batch.can_surrender & self.rules.surrender_allowed
-        return Estimates(
-            found.options,
-            found.values[0],
-            np.where(may, found.surrender[0], np.nan),
-            np.where(batch.naturals >= 0, found.declare[0], np.nan),
-        )
+        return self._estimate(batch, slice(None))
 
     def account(self, batch: DecisionBatch, found: Estimates, chosen: IntArray) -> Account:
         """Accounts of some candidates (N,) of what `estimate` found for these decisions."""
@@ -95,10 +84,17 @@ class Search:
         """The best response to the same population under other rules."""
         return Search(rules, self.population)
 
-    def _respond(self, batch: DecisionBatch, part: slice) -> Responses:
-        return respond(
+    def _estimate(self, batch: DecisionBatch, part: slice) -> Estimates:
+        found = respond(
             batch.hands[part], self.population, self.rules, batch.bank[part], NUM_RELABELLINGS
         ).mean()
+        may = batch.can_surrender[part] & self.rules.surrender_allowed
+        return Estimates(
+            found.options,
+            found.values[0],
+            np.where(may, found.surrender[0], np.nan),
+            np.where(batch.naturals[part] >= 0, found.declare[0], np.nan),
+        )
 
 
 def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Search:
@@ -126,18 +122,24 @@ def _load(rules: Rules, name: str) -> Population:
 
 
 def population_of(stored: Checkpoint) -> Population:
-    """The population of a checkpoint, its hands dealt again from their seed."""
-    hands = draw_hands(int(stored.config["seed"]), int(stored.config["hands"]))
+    """The population of a checkpoint, its hands dealt again from their seed.
+
+    Raises:
+        CheckpointError: Tensors or settings are missing, or are not of as many hands.
+    """
     arrays = {name: tensor.numpy() for name, tensor in stored.weights.items()}
-    plays = Plays(
-        np.ascontiguousarray(arrays["strengths"], np.int16),
-        arrays["status"].astype(np.int8),
-        arrays["declared"].astype(np.int8),
-        keys_of(hands, arrays["declared"].astype(np.int8), stored.rules),
-    )
-    if plays.strengths.shape != (len(hands), 3) or plays.status.shape != (len(hands),):
+    try:
+        seed, size = int(stored.config["seed"]), int(stored.config["hands"])
+        strengths = np.ascontiguousarray(arrays["strengths"], np.int16)
+        status, declared = arrays["status"].astype(np.int8), arrays["declared"].astype(np.int8)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {stored.name!r}: no population ({error})") from None
+    runs = arrays.get("runs")
+    each = [status, declared] if runs is None else [status, declared, runs]
+    if strengths.shape != (size, 3) or any(part.shape != (size,) for part in each):
         raise CheckpointError(
-            f"checkpoint {stored.name!r}: its tensors are not those of {len(hands)} hands"
+            f"checkpoint {stored.name!r}: its tensors are not those of {size} hands"
         )
-    sides = sides_of(stored.rules, len(hands))
-    return gather(hands, plays, sides, arrays.get("runs"))
+    hands = draw_hands(seed, size)
+    plays = Plays(strengths, status, declared, keys_of(hands, declared, stored.rules))
+    return gather(hands, plays, sides_of(stored.rules, size), runs)

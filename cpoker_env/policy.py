@@ -206,8 +206,8 @@ def policy_factory(name: str) -> str | Factory:
 def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
-    """A policy by name: "uniform", "greedy", "product", "balanced", "search",
-    "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
+    """A policy by name: "uniform", "greedy", "product", "balanced", "equilibrium",
+    "search", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.

@@ -3,7 +3,8 @@
 The population starts as `balanced` plays it. Each round a share of its hands is replayed as the
 exact best response to all of it, card removal included; shares fall like 1 / round, so that the
 population is the average of all rounds, until a floor keeps it moving. What a round's best
-responses gain over the hands they replace is an unbiased view of how exploitable it still is.
+responses gain over the hands they replace shows how exploitable it still is; a little less than
+it is, as those hands were answers to much the same population.
 
 In the end `cpoker_env.train.tables` fits the small tables of `equilibrium` to the population.
 
@@ -41,7 +42,7 @@ from cpoker_env import kernels
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import make_policy
 from cpoker_env.rules import Rules, read_rules
-from cpoker_env.scoring import SHOW
+from cpoker_env.scoring import SHOW, check_num_seats
 
 CHUNK = 512
 """Hands that one thread answers at a time."""
@@ -92,9 +93,10 @@ class State:
 
 def start_state(config: Config, rules: Rules) -> State:
     """The population as `balanced` plays it."""
+    balanced = make_policy("balanced", rules, config.players)
     hands = draw_hands(config.seed, config.hands)
     sides = sides_of(rules, len(hands))
-    plays = play_hands(make_policy("balanced", rules), hands, sides, rules, 2, config.threads)
+    plays = play_hands(balanced, hands, sides, rules, config.players, config.threads)
     runs = _first_runs(plays) if _runs_home(config, rules) else None
     return State(hands, gather(hands, plays, sides, runs))
 
@@ -118,7 +120,9 @@ def play_round(state: State, config: Config, rules: Rules) -> Gains:
     started = time.perf_counter()
     rng = np.random.default_rng([config.seed, state.round])
     share = max(1 / (state.round + 2), config.least_share)
-    chosen = np.sort(rng.choice(len(state.hands), int(share * len(state.hands)), replace=False))
+    chosen = np.sort(
+        rng.choice(len(state.hands), max(int(share * len(state.hands)), 1), replace=False)
+    )
     parts = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
     with ThreadPoolExecutor(config.threads) as pool:
         answered = list(pool.map(lambda part: _answer(part, state, rules), parts))
@@ -144,9 +148,10 @@ def _answer(
     return mean.plays(best, declarations), runs, gains_of(found, before, rules)
 
 
-def save_state(path: Path, state: State, config: Config) -> None:
+def save_state(path: Path, state: State, config: Config, rules: Rules) -> None:
     """Write a run's state to one file, whole or not at all."""
-    record = {"round": state.round, "seconds": state.seconds, "config": _identity(config)}
+    settings = {**_identity(config), "options": rules.to_dict()}
+    record = {"round": state.round, "seconds": state.seconds, "config": settings}
     tensors = {**state.population.plays._asdict(), "runs": state.population.runs}
     blob = safetensors.numpy.save(tensors, {"state": json.dumps(record)})
     write_bytes(path, blob)
@@ -158,7 +163,7 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
-    record, tensors = load_run(path, _identity(config))
+    record, tensors = load_run(path, {**_identity(config), "options": rules.to_dict()})
     try:
         runs = tensors.pop("runs").numpy()
         plays = Plays(**{name: tensor.numpy() for name, tensor in tensors.items()})
@@ -184,8 +189,6 @@ def check_config(config: Config) -> None:
     for name, limit in {"hands": 1000, "rounds": 1, "seed": 0, "threads": 1}.items():
         if getattr(config, name) < limit:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
-    if config.players not in (2, 3, 4):
-        raise ConfigError(f"players {config.players}: a table has 2 to 4")
     if config.tables_hands != 0 and config.tables_hands < 1000:
         raise ConfigError(f"tables_hands {config.tables_hands}: give 1000 or more, or 0 for none")
     if not 0 < config.least_share <= 1:
@@ -197,12 +200,14 @@ def main(config: Config) -> None:
 
     Raises:
         ConfigError: A setting out of range.
+        ShowdownError: Not 2-4 seats, or a bank's seat that is not taken.
         CheckpointError: Nothing to resume, or a run already in the folder.
     """
     from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
     check_config(config)
     rules = read_rules(config.rules)
+    check_num_seats(config.players, rules)
     saved = config.folder / "state.safetensors"
     if config.resume:
         state = load_state(saved, config, rules)
@@ -219,7 +224,7 @@ def main(config: Config) -> None:
         task = progress.add_task("rounds", total=config.rounds, completed=state.round)
         while state.round < config.rounds:
             gains = play_round(state, config, rules)
-            save_state(saved, state, config)
+            save_state(saved, state, config, rules)
             lower, upper = interval(gains.lower), interval(gains.upper)
             writer.add_scalar("eval/exploitability_lower", lower.mean, state.round)
             writer.add_scalar("eval/exploitability_upper", upper.mean, state.round)

@@ -5,11 +5,12 @@
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, write_bytes
+from cpoker_env.train import fictitious_play, tables
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -64,8 +65,8 @@ def main(config: Config) -> None:
         raise ConfigError(f"{config.checkpoint} is of kind {kind!r}: give one of {list(METHODS)}")
     results = [_read(path, stored) for path in config.measured]
     target = config.folder / config.name
-    save_checkpoint(target, stored.weights, stored.rules, stored.config, results)
     card = card_of(config.name, stored, results, config.command or _command(stored))
+    save_checkpoint(target, stored.weights, stored.rules, stored.config, results)
     write_bytes(target.with_name(target.name + ".md"), card.encode())
     Console().print(f"wrote {target}.safetensors, .json and .md")
 
@@ -83,12 +84,17 @@ def _read(path: Path, stored: Checkpoint) -> dict[str, Any]:
 
 
 def _command(stored: Checkpoint) -> str:
-    """The command of fictitious play, as far as its settings are not the usual ones."""
+    """The command that made it: its settings that are not the usual ones."""
     settings = stored.config.get("fictitious_play", stored.config)
-    players = f" --players {settings['players']}" if settings["players"] != 2 else ""
-    seed = f" --seed {settings['seed']}" if settings["seed"] != 1 else ""
-    rules = settings["rules"]
-    return f"python -m cpoker_env.train.fictitious_play --rules {rules}{players}{seed}"
+    script, usual = "fictitious_play", asdict(fictitious_play.Config(rules=""))
+    if "population" in settings:
+        script, usual = "tables", asdict(tables.Config(population=""))
+    words = [
+        f"--{name.replace('_', '-')} {settings[name]}"
+        for name, value in usual.items()
+        if name in settings and settings[name] != value
+    ]
+    return " ".join([f"python -m cpoker_env.train.{script}", *words])
 
 
 def card_of(name: str, stored: Checkpoint, results: list[dict[str, Any]], command: str) -> str:
@@ -98,7 +104,7 @@ def card_of(name: str, stored: Checkpoint, results: list[dict[str, Any]], comman
     lines = [
         f"# {name}\n",
         f"- Method: {METHODS[settings['kind']].format(**settings)}",
-        f"- Rules: `{settings.get('fictitious_play', settings)['rules']}`.",
+        f"- Rules: `{stored.rules.name}`.",
         f"- Training: seed {settings['seed']}, {settings['seconds']:.0f} s on 2 shared CPU cores "
         f"that also ran other work; `{command}`.",
     ]
@@ -107,13 +113,14 @@ def card_of(name: str, stored: Checkpoint, results: list[dict[str, Any]], comman
             f"{result[side]['mean']:.5f} ± {result[side]['half_width']:.5f}"
             for side in ("lower", "upper")
         )
-        tables = f" and {result['tables']:,} whole tables" if result["tables"] else ""
+        whole = f" and {result['tables']:,} whole tables" if result["tables"] else ""
+        deviation = result["deviation"]
+        spread = "" if deviation is None else f"; a pairing's standard deviation is {deviation:.2f}"
         extra = f" --tables {result['tables']}" if result["tables"] else ""
         lines.append(
             f"- Exploitability at {result['players']} seats, units per deal and opponent with 95 % "
             f"intervals: at least {lower}, at most {upper}; {result['hands']:,} hands that meet "
-            f"{result['opponents']:,.0f} opponents{tables} each. The standard deviation of a "
-            f"pairing's result is {result['deviation']:.2f}. "
+            f"{result['opponents']:,.0f} opponents{whole} each{spread}. "
             f"`cpoker exploit --agent {agent} --rules {stored.rules.name} --players "
             f"{result['players']} --hands {result['hands']} --samples {result['samples']}{extra} "
             f"--seed {result['seed']}`"

@@ -42,7 +42,7 @@ from rich.console import Console
 from rich.progress import track
 
 from cpoker_env import kernels
-from cpoker_env.errors import ConfigError
+from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.rules import F_NATURAL_VALUE, NUM_PATTERNS, Rules
 from cpoker_env.valuation import TABLE_SIZES
 
@@ -101,7 +101,11 @@ class Samples(NamedTuple):
 def value_hands(
     hands: IntArray, population: Population, rules: Rules, bank: int, threads: int
 ) -> Samples:
-    """Exact values of every option of hands (H, 13) on one side of the bank."""
+    """Exact values of every option of hands (H, 13) on one side of the bank.
+
+    Raises:
+        ConfigError: A population so small that some hands have no opponents.
+    """
 
     def work(at: int) -> Responses:
         part = hands[at : at + CHUNK]
@@ -114,6 +118,10 @@ def value_hands(
             transient=True,
         )  # fmt: skip
         found = list(shown)
+    if any((part.met == 0).any() for part in found):
+        raise ConfigError(
+            f"a population of {len(population)} hands: some hands meet nobody; make it larger"
+        )
     sizes = np.concatenate([np.diff(part.options.starts) for part in found])
     return Samples(
         hands,
@@ -336,6 +344,8 @@ def main(config: Config) -> None:
     """
     check_config(config)
     stored = load_checkpoint(config.population)
+    if stored.config.get("kind") != "population":
+        raise CheckpointError(f"checkpoint {config.population!r} holds no population")
     started = time.perf_counter()
     tensors = fit(population_of(stored), stored.rules, config)
     seconds = round(time.perf_counter() - started, 1)
