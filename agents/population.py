@@ -115,7 +115,10 @@ def sides_of(rules: Rules, size: int) -> npt.NDArray[np.int8]:
 
 def runs_of(scoops: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.uint8]:
     """Chances to scoop two more opponents, in 256ths, from chances to scoop one."""
-    return np.clip(np.round(256 * np.square(scoops)), 0, 255).astype(np.uint8)
+    runs: npt.NDArray[np.uint8] = np.clip(np.round(256 * np.square(scoops)), 0, 255).astype(
+        np.uint8
+    )
+    return runs
 
 
 def gather(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import small_tables
 from cpoker_env.agents.accounts import OTHERS, PARTS, ROYALTIES, Explains, account_of_plays
-from cpoker_env.agents.chances import chances_to_scoop, products, side_of
 from cpoker_env.agents.explain import explain
 from cpoker_env.agents.options import choose, rank_options
 from cpoker_env.agents.population import Population, draw_hands, opponents_of, runs_of
@@ -165,19 +164,6 @@ def test_fitted_chances_are_close_to_counted_ones_and_better_than_averages(prese
     options, chances = policy.chances(batch)
     assert (options.strengths == found.options.strengths).all()
     assert chances[near] == pytest.approx(told.chances)
-
-
-def test_tables_without_chances_fall_back_to_averages():
-    arrays = {name: tensor.numpy() for name, tensor in small_tables.tensors("mandarin").items()}
-    older = {k: v for k, v in arrays.items() if k not in ("wins.0", "all_three.0")}
-    side = side_of(older, 0, "old")
-    assert not side.wins.any()
-    chances = np.random.default_rng(1).random((5, 3))
-    assert chances_to_scoop(chances, side)[:, 0] == pytest.approx(chances.prod(axis=1))
-    assert chances_to_scoop(chances, side)[:, 1] == pytest.approx((1 - chances).prod(axis=1))
-    first = chances[0]
-    terms = [1, *first, *first**2, first[0] * first[1], first[0] * first[2], first[1] * first[2]]
-    assert products(chances)[0] == pytest.approx(first.prod() * np.array(terms))
 
 
 def test_options_are_ranked_with_declarations_among_them():

@@ -41,7 +41,8 @@ def test_publish_writes_the_agent_its_results_and_its_card(run, tmp_path):
     assert same == (run / "tables.safetensors").read_bytes()
     card = (tmp_path / "equilibrium-west.md").read_text(encoding="utf-8")
     assert f"at least {told['lower']['mean']:.5f}" in card
-    assert "fictitious_play --rules western --seed 4`" in card
+    words = "--rules western --hands 3000 --rounds 2 --tables-hands 1000 --seed 4"
+    assert f"`python -m cpoker_env.train.fictitious_play {words}`" in card
     make_policy(f"equilibrium:{tmp_path / 'equilibrium-west'}", "western")
 
 
