@@ -83,6 +83,8 @@ def load_checkpoint(name: str) -> Checkpoint:
         found = record.get("format") if isinstance(record, dict) else type(record).__name__
         raise CheckpointError(f"checkpoint {name!r}: format {found!r}, this version reads {FORMAT}")
     missing = [key for key in ("sha256", "rules", "config", "results") if key not in record]
+    if not missing and not isinstance(record["config"], dict):
+        missing = ["config"]
     if missing:
         raise CheckpointError(f"checkpoint {name!r}: its JSON lacks {', '.join(missing)}")
     if hashlib.sha256(blob).hexdigest() != record["sha256"]:
@@ -95,6 +97,23 @@ def load_checkpoint(name: str) -> Checkpoint:
     except (SafetensorError, RulesError) as error:
         raise CheckpointError(f"checkpoint {name!r}: {error}") from None
     return Checkpoint(path.name, rules, record["config"], weights, record["results"])
+
+
+def load_kind(name: str, kind: str, rules: Rules) -> Checkpoint:
+    """A checkpoint of a kind, "population" or "tables", that is of these rules.
+
+    Raises:
+        CheckpointError: As `load_checkpoint`, or it is of another kind or other rules.
+    """
+    stored = load_checkpoint(name)
+    if stored.config.get("kind") != kind:
+        raise CheckpointError(f"checkpoint {name!r} holds no {kind}: see README, Policies")
+    if stored.rules != rules:
+        raise CheckpointError(
+            f"checkpoint {name!r} is of {stored.rules.name}, not {rules.name}: "
+            "choose one of the same rules"
+        )
+    return stored
 
 
 def load_run(

@@ -19,12 +19,11 @@ from cpoker_env.agents.chances import (
     features_of,
     side_of,
 )
-from cpoker_env.agents.checkpoint import load_checkpoint, shipped_for
+from cpoker_env.agents.checkpoint import load_kind, shipped_for
 from cpoker_env.agents.options import Estimates, Option, choose, list_options
 
 from cpoker_env import kernels
 from cpoker_env.arrangements import Frontier, IntArray, frontier
-from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
 
@@ -156,14 +155,7 @@ def make_equilibrium(rules: Rules, num_players: int = 2, argument: str = "") -> 
 
 @lru_cache(maxsize=16)
 def _load(rules: Rules, name: str) -> Equilibrium:
-    stored = load_checkpoint(name)
-    if stored.config.get("kind") != "tables":
-        raise CheckpointError(f"checkpoint {name!r} holds no tables of chances: see README, Agents")
-    if stored.rules != rules:
-        raise CheckpointError(
-            f"checkpoint {name!r} is of {stored.rules.name}, not {rules.name}: "
-            "choose one of the same rules"
-        )
+    stored = load_kind(name, "tables", rules)
     tensors = {key: tensor.numpy() for key, tensor in stored.weights.items()}
     banks = (0,) if rules.banker is None else (1, -1)
     return Equilibrium(rules, {bank: side_of(tensors, bank, name) for bank in banks})

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 from cpoker_env.agents.accounts import OTHERS, PARTS, Account, account_of_plays
-from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, shipped_for
+from cpoker_env.agents.checkpoint import Checkpoint, load_kind, shipped_for
 from cpoker_env.agents.options import Estimates, Option, choose, list_options
 from cpoker_env.agents.population import (
     Plays,
@@ -110,15 +110,7 @@ def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Searc
 
 @lru_cache(maxsize=8)
 def _load(rules: Rules, name: str) -> Population:
-    stored = load_checkpoint(name)
-    if stored.config.get("kind") != "population":
-        raise CheckpointError(f"checkpoint {name!r} holds no population: see checkpoint:{name}")
-    if stored.rules != rules:
-        raise CheckpointError(
-            f"checkpoint {name!r} is of {stored.rules.name}, not {rules.name}: "
-            "choose one of the same rules"
-        )
-    return population_of(stored)
+    return population_of(load_kind(name, "population", rules))
 
 
 def population_of(stored: Checkpoint) -> Population:
