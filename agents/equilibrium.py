@@ -55,9 +55,7 @@ class Equilibrium:
     def candidates(self, batch: DecisionBatch, k: int) -> list[list[Option]]:
         """Per hand its `k` best options as (label, rows or None, expected units)."""
         found = self.estimate(batch)
-        return list_options(
-            found.options, found.values, found.surrender, found.declare, batch.naturals, k
-        )
+        return list_options(*found, batch.naturals, k)
 
     def estimate(self, batch: DecisionBatch) -> Estimates:
         """Units of every option of B decisions."""

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from cpoker_env.agents.options import Estimates, choose
 
 from cpoker_env import kernels
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.naturals import natural_bits
 from cpoker_env.policy import decisions_for
-from cpoker_env.row_values import best_of
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import DECLARE, SHOW, STATUSES, SURRENDER
+from cpoker_env.scoring import DECLARE, STATUSES, SURRENDER
 from cpoker_env.table import Table
 from cpoker_env.tables import NUM_STRENGTHS, tables_for
 
@@ -205,17 +205,19 @@ class Responses(NamedTuple):
             foul=both(self.foul, weight),
         )
 
+    def estimates(self, half: int, rules: Rules) -> Estimates:
+        """Units of every option by one half, NaN for what the rules or the hand do not have."""
+        may = np.full(len(self.naturals), rules.surrender_allowed)
+        return Estimates(
+            self.options,
+            self.values[half],
+            np.where(may, self.surrender[half], np.nan),
+            np.where(self.naturals >= 0, self.declare[half], np.nan),
+        )
+
     def best(self, half: int, rules: Rules) -> tuple[IntArray, IntArray]:
         """(index of the best candidate, best declaration) of each hand by one half, (H,) each."""
-        best = best_of(self.options, self.values[half])
-        value = self.values[half][best]
-        declarations = np.full(len(best), SHOW, np.int8)
-        if rules.surrender_allowed:
-            gives_up = self.surrender[half] > value
-            declarations[gives_up] = SURRENDER
-            value = np.maximum(value, self.surrender[half])
-        declarations[(self.naturals >= 0) & (self.declare[half] >= value)] = DECLARE
-        return best, declarations
+        return choose(self.estimates(half, rules))
 
     def plays(self, candidates: IntArray, declarations: IntArray) -> Plays:
         """What hands play that choose these candidates and declarations, (H,) each."""

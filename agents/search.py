@@ -88,13 +88,10 @@ class Search:
         found = respond(
             batch.hands[part], self.population, self.rules, batch.bank[part], NUM_RELABELLINGS
         ).mean()
-        may = batch.can_surrender[part] & self.rules.surrender_allowed
-        return Estimates(
-            found.options,
-            found.values[0],
-            np.where(may, found.surrender[0], np.nan),
-            np.where(batch.naturals[part] >= 0, found.declare[0], np.nan),
-        )
+        estimates = found.estimates(0, self.rules)
+        estimates.surrender[~batch.can_surrender[part]] = np.nan
+        estimates.declare[batch.naturals[part] < 0] = np.nan
+        return estimates
 
 
 def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Search:
