@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Checkpoint:
     """A stored agent.
 
     name: file name without ending. rules: what it was trained for. config: of its training.
-    weights: tensors by name. results: measurements as stored.
+    weights: tensors by name. results: measurements as stored. sha256: of the file of weights.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Checkpoint:
     config: dict[str, Any]
     weights: dict[str, torch.Tensor]
     results: list[dict[str, Any]]
+    sha256: str
 
 
 def save_checkpoint(
@@ -96,11 +97,13 @@ def load_checkpoint(name: str) -> Checkpoint:
         rules = Rules.from_dict(record["rules"])
     except (SafetensorError, RulesError) as error:
         raise CheckpointError(f"checkpoint {name!r}: {error}") from None
-    return Checkpoint(path.name, rules, record["config"], weights, record["results"])
+    return Checkpoint(
+        path.name, rules, record["config"], weights, record["results"], record["sha256"]
+    )
 
 
 def load_kind(name: str, kind: str, rules: Rules) -> Checkpoint:
-    """A checkpoint of a kind, "population" or "tables", that is of these rules.
+    """A checkpoint of a kind, "population", "tables" or "network", that is of these rules.
 
     Raises:
         CheckpointError: As `load_checkpoint`, or it is of another kind or other rules.
@@ -108,12 +111,16 @@ def load_kind(name: str, kind: str, rules: Rules) -> Checkpoint:
     stored = load_checkpoint(name)
     if stored.config.get("kind") != kind:
         raise CheckpointError(f"checkpoint {name!r} holds no {kind}: see README, Policies")
-    if stored.rules != rules:
+    if _wherever_the_bank_sits(stored.rules) != _wherever_the_bank_sits(rules):
         raise CheckpointError(
             f"checkpoint {name!r} is of {stored.rules.name}, not {rules.name}: "
             "choose one of the same rules"
         )
     return stored
+
+
+def _wherever_the_bank_sits(rules: Rules) -> Rules:
+    return rules if rules.banker is None else replace(rules, banker=0)
 
 
 def load_run(
@@ -163,9 +170,10 @@ def shipped_for(kind: str, rules: Rules, num_players: int) -> str:
         for name in (f"{kind}-{preset}-{num_players}", f"{kind}-{preset}"):
             if name in shipped and rules == Rules.preset(preset):
                 return name
+    script = {"neural": "selfplay"}.get(kind, "fictitious_play")
     raise CheckpointError(
         f"{kind}: nothing ships for the rules {rules.name}: make it with "
-        f"python -m cpoker_env.train.fictitious_play and name it, {kind}:PATH"
+        f"python -m cpoker_env.train.{script} and name it, {kind}:PATH"
     )
 
 

@@ -1,15 +1,26 @@
-"""The network: a hand tower and three row towers whose sum a small head turns into units.
+"""The network: what independent rows are worth, and a correction learned from self-play.
 
-Row towers read a strength's features only, so they run once over the strength tables and every
-candidate costs a gather and the head. Everything else a seat knows (its 13 cards, whether it is the
-bank) enters through the hand tower.
+By the rules alone an arrangement is worth something to a seat that knows how often opponents show
+each row and takes rows to be won independently of each other and of its own cards. The network
+keeps those counts of its own play and adds what they miss: one hidden layer over a part for the
+hand and a part for each row. The part of a row is linear in what describes a strength: its category
+and ranks, and its chance to win, cut into pieces between knots.
+
+So a candidate costs three look-ups and one pass over the layer, and all of a hand some 5 us.
 """
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
+from cpoker_env import kernels
+from cpoker_env.arrangements import Frontier
+from cpoker_env.row_values import row_values_of
 from cpoker_env.rules import F_WHEEL_SECOND_HIGH, NUM_PATTERNS, PATTERNS, Rules
 from cpoker_env.tables import (
     CATEGORIES,
@@ -21,113 +32,195 @@ from cpoker_env.tables import (
     front_category_of,
     strength_ranks,
 )
+from cpoker_env.valuation import TABLE_SIZES, RowValues
 
-NUM_HAND_FEATURES = 52 + 13 + 4 + 1
-NUM_ROW_FEATURES = len(CATEGORIES) + 3 * 13 + 2
+NUM_INPUTS = 109
+"""What is told of a hand, see `kernels.hand_inputs_into`."""
+NUM_KNOTS = 24
+NUM_ROW_FEATURES = len(CATEGORIES) + 3 * 13 + 2 + NUM_KNOTS + 1
+HAND_WIDTH = 128
+LEVEL_WIDTH = 64
+
+
+class Outputs(NamedTuple):
+    """Units: of candidates, what they are corrected by (H, K); (H,) of surrendering."""
+
+    corrections: torch.Tensor
+    surrender: torch.Tensor
 
 
 class ValueNetwork(nn.Module):
     """Expected units of candidate arrangements, of surrendering and of declaring a natural.
 
     Args:
-        rules: Decide the order of the straights behind the row features.
-        width: Units of every hidden layer.
+        rules: The house rules.
+        num_players: Seats at the table.
+        width: Units of the hidden layer, a power of two.
     """
 
-    def __init__(self, rules: Rules, width: int = 64) -> None:
+    def __init__(self, rules: Rules, num_players: int = 2, width: int = 64) -> None:
         super().__init__()
-        fronts, fives = row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
-        self.front_features: torch.Tensor
-        self.five_features: torch.Tensor
-        self.register_buffer("front_features", torch.from_numpy(fronts), persistent=False)
-        self.register_buffer("five_features", torch.from_numpy(fives), persistent=False)
-        self.hand_tower = _tower(NUM_HAND_FEATURES, width)
-        self.front_tower = _tower(NUM_ROW_FEATURES, width)
-        self.middle_tower = _tower(NUM_ROW_FEATURES, width)
-        self.back_tower = _tower(NUM_ROW_FEATURES, width)
-        self.head = nn.Sequential(
-            nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)
-        )
-        price = float(-(rules.surrender_cost or 0))
+        self.rules = rules
+        self.num_players = num_players
+        self.sides = (0,) if rules.banker is None else (1, -1)
+        self.width = width
+        num_sides = len(self.sides)
+        self.front_counts: torch.Tensor
+        self.middle_counts: torch.Tensor
+        self.back_counts: torch.Tensor
+        self.ordinary: torch.Tensor
+        self.natural: torch.Tensor
+        self.natural_weight: torch.Tensor
+        for name, size in zip(("front", "middle", "back"), TABLE_SIZES, strict=True):
+            self.register_buffer(f"{name}_counts", torch.ones(num_sides, size, dtype=torch.int32))
+        self.register_buffer("ordinary", torch.zeros(num_sides))
         pays = [
             float(rules.natural_value(name)) if name in rules.naturals_in_play else 0.0
             for name in PATTERNS
         ]
-        self.surrender: torch.Tensor
-        self.natural: torch.Tensor
-        self.natural_weight: torch.Tensor
-        self.register_buffer("surrender", torch.tensor([price]))
         self.register_buffer("natural", torch.tensor(pays))
         self.register_buffer("natural_weight", torch.ones(NUM_PATTERNS))
+        self.hand_tower = nn.Sequential(
+            nn.Linear(NUM_INPUTS, HAND_WIDTH), nn.ReLU(), nn.Linear(HAND_WIDTH, width)
+        )
+        self.level_tower = nn.Sequential(
+            nn.Linear(NUM_INPUTS, LEVEL_WIDTH), nn.ReLU(),
+            nn.Linear(LEVEL_WIDTH, LEVEL_WIDTH), nn.ReLU(), nn.Linear(LEVEL_WIDTH, 2),
+        )  # fmt: skip
+        self.row_parts = nn.ModuleList(nn.Linear(NUM_ROW_FEATURES, width) for _ in range(3))
+        self.weights = nn.Linear(width, 1, bias=False)
+        self._features: list[torch.Tensor] = []
+        self._worth: list[RowValues] = []
+        self.read_counts()
+
+    def see(self, counts: Sequence[Sequence[npt.NDArray[np.integer[Any]]]], ordinary: Any) -> None:
+        """Take over how often opponents show each strength.
+
+        Args:
+            counts: Of front, middle and back, as seen from each side, in the order of `sides`.
+            ordinary: Share of opponents that show, by side.
+        """
+        # Whoever has seen nobody show takes all strengths to be as likely.
+        buffers = (self.front_counts, self.middle_counts, self.back_counts)
+        for side, rows in enumerate(counts):
+            for buffer, row in zip(buffers, rows, strict=True):
+                seen = row if row.any() else np.ones_like(row)
+                buffer[side] = torch.from_numpy(seen.astype(np.int32))
+        self.ordinary[:] = torch.as_tensor(ordinary, dtype=torch.float32)
+        self.read_counts()
+
+    def read_counts(self) -> None:
+        """Work out all that follows from the counts; needed after loading weights."""
+        plain = plain_row_features(bool(self.rules.packed[F_WHEEL_SECOND_HIGH]))
+        all_counts = (self.front_counts, self.middle_counts, self.back_counts)
+        self._features = []
+        for row, counts in enumerate(all_counts):
+            fixed = plain[min(row, 1)]
+            whole = [np.concatenate([fixed, _hats(side)], axis=1) for side in counts.cpu().numpy()]
+            self._features.append(torch.from_numpy(np.stack(whole)).to(counts.device))
+        self._worth = []
+        for place, side in enumerate(self.sides):
+            rows = [counts[place].cpu().numpy().astype(np.float64) for counts in all_counts]
+            self._worth.append(row_values_of(rows, side, self.rules, self.num_players))
+
+    def side_index(self, banks: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+        """(H,) places in `sides` of hands on these sides of the bank."""
+        return (banks == -1).astype(np.int64) if len(self.sides) == 2 else np.zeros(len(banks), int)
+
+    def independent(
+        self, strengths: npt.NDArray[np.integer[Any]], side_index: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """(M,) units of candidates (M, 3) if rows were won independently."""
+        shares = self.ordinary.tolist()
+        if len(self.sides) == 1:
+            return shares[0] * self._worth[0].of(strengths)
+        found = np.empty(len(strengths))
+        for place, worth in enumerate(self._worth):
+            mine = side_index == place
+            found[mine] = shares[place] * worth.of(strengths[mine])
+        return found
+
+    def row_tables(self) -> list[torch.Tensor]:
+        """Part of each front (S, 455, W), middle and back (S, 7462, W) in the hidden layer."""
+        return [part(x) for part, x in zip(self.row_parts, self._features, strict=True)]
 
     def forward(
-        self, hand_features: torch.Tensor, hand_index: torch.Tensor, strengths: torch.Tensor
-    ) -> torch.Tensor:
-        """Expected units (M,) float32 of showing candidates.
+        self, inputs: torch.Tensor, side_index: torch.Tensor, strengths: torch.Tensor
+    ) -> Outputs:
+        """Corrections of K candidates of each of H hands.
 
         Args:
-            hand_features: (H, NUM_HAND_FEATURES) float32, see `hand_features`.
-            hand_index: (M,) int64, the hand of each candidate.
-            strengths: (M, 3) int64 row strengths.
+            inputs: (H, NUM_INPUTS) float32, see `hand_inputs`.
+            side_index: (H, 1) int64.
+            strengths: (H, K, 3) int64 row strengths.
         """
-        rows = (
-            self.front_tower(self.front_features)[strengths[:, 0]]
-            + self.middle_tower(self.five_features)[strengths[:, 1]]
-            + self.back_tower(self.five_features)[strengths[:, 2]]
-        )
-        hidden = self.hand_tower(hand_features)[hand_index] + rows
-        units: torch.Tensor = self.head(hidden).squeeze(1)
-        return units
+        hidden = self.hand_tower(inputs)[:, None]
+        for row, table in enumerate(self.row_tables()):
+            hidden = hidden + table[side_index, strengths[:, :, row]]
+        level, surrender = self.level_tower(inputs).T
+        return Outputs(self.weights(torch.relu(hidden)).squeeze(2) + level[:, None], surrender)
 
-    def fit_declarations(
-        self,
-        surrender: npt.NDArray[np.float32],
-        naturals: npt.NDArray[np.int64],
-        natural_values: npt.NDArray[np.float32],
-    ) -> None:
-        """Move the values of surrendering and declaring to what hands of a round would have won.
-
-        They depend on no arrangement, so least squares is a mean: of the round for the surrender,
-        and for each pattern, as some are rare, of all rounds with older ones counting less.
+    def fit_naturals(self, counts: npt.NDArray[np.int64], sums: npt.NDArray[np.float64]) -> None:
+        """Move what declaring each pattern is worth to the mean of all rounds, older ones less.
 
         Args:
-            surrender: (H,) units each hand would win by surrendering.
-            naturals: (K,) patterns of the hands that hold one in play.
-            natural_values: (K,) units each of those would win by declaring it.
+            counts: (NUM_PATTERNS,) how many hands of a round hold one in play.
+            sums: (NUM_PATTERNS,) units those win by declaring it.
         """
-        if len(surrender):
-            self.surrender[0] = float(surrender.mean(dtype=np.float64))
-        counts = np.bincount(naturals, minlength=NUM_PATTERNS)
-        sums = np.bincount(naturals, weights=natural_values, minlength=NUM_PATTERNS)
         for pattern in np.flatnonzero(counts):
-            old = min(float(self.natural_weight[pattern]), 2.0 * counts[pattern])
+            old = min(float(self.natural_weight[pattern]), 20.0 * counts[pattern])
             total = old * float(self.natural[pattern]) + sums[pattern]
             self.natural[pattern] = total / (old + counts[pattern])
             self.natural_weight[pattern] = old + counts[pattern]
 
 
-def _tower(features: int, width: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(features, width), nn.ReLU(), nn.Linear(width, width))
+class Valuer:
+    """A network's values as fast as they come: a snapshot that does not follow its training."""
+
+    def __init__(self, network: ValueNetwork) -> None:
+        self.network = network
+        with torch.inference_mode():
+            self.tables = [table.cpu().numpy() for table in network.row_tables()]
+        self.weights = network.weights.weight.detach().cpu().numpy()[0].copy()
+        self.natural = network.natural.cpu().numpy().astype(np.float64)
+
+    def values(
+        self, hands: npt.NDArray[np.int8], banks: npt.NDArray[np.int8], options: Frontier
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """(M,) units of showing each option of hands, (H,) of surrendering them."""
+        sides = self.network.side_index(banks)
+        inputs = hand_inputs(hands, banks).to(self.network.natural.device)
+        with torch.inference_mode():
+            hidden = self.network.hand_tower(inputs).cpu().numpy()
+            level, surrender = self.network.level_tower(inputs).cpu().numpy().T
+        found = self.network.independent(options.strengths, sides[options.hand_index])
+        kernels.network_values_into(
+            options.starts, options.strengths, sides, hidden, *self.tables, self.weights,
+            np.ascontiguousarray(level), found,
+        )  # fmt: skip
+        return found, surrender.astype(np.float64)
 
 
-def hand_features(
-    hands: npt.NDArray[np.int8], bank: npt.NDArray[np.int8]
-) -> npt.NDArray[np.float32]:
-    """(H, NUM_HAND_FEATURES) float32: 52 card bits, 13 rank counts, 4 suit counts, the bank."""
-    size = len(hands)
-    features = np.zeros((size, NUM_HAND_FEATURES), np.float32)
-    features[np.arange(size)[:, None], hands] = 1.0
-    cards = features[:, :52].reshape(size, 13, 4)
-    features[:, 52:65] = cards.sum(axis=2) / 2
-    features[:, 65:69] = cards.sum(axis=1) / 4
-    features[:, 69] = bank
-    return features
+def hand_inputs(hands: npt.NDArray[np.int8], banks: npt.NDArray[np.int8]) -> torch.Tensor:
+    """(H, NUM_INPUTS) float32: cards, counts of ranks and suits, bank; suits in their own order."""
+    inputs = np.empty((len(hands), NUM_INPUTS), np.float32)
+    kernels.hand_inputs_into(hands, banks, inputs)
+    return torch.from_numpy(inputs)
 
 
-def row_features(
+def _hats(counts: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+    """(S, NUM_KNOTS + 1) float32: chances to win, ties as halves, in pieces and as they are."""
+    share = counts / counts.sum()
+    chance = np.cumsum(share) - share / 2
+    pieces = np.clip(1 - np.abs(chance[:, None] * (NUM_KNOTS - 1) - np.arange(NUM_KNOTS)), 0, 1)
+    return np.concatenate([pieces, chance[:, None]], axis=1).astype(np.float32)
+
+
+@lru_cache(maxsize=2)
+def plain_row_features(
     second_high: bool,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """(455, F) and (7462, F) float32 features of every front and five-card strength.
+    """(455, F) and (7462, F) float32 of every front and five-card strength, whoever shows them.
 
     Category one-hot, the three leading ranks one-hot, place on the whole scale and in its category.
     """
@@ -137,7 +230,7 @@ def row_features(
         (fronts, front_category_of, NUM_FRONT_STRENGTHS),
         (fives, category_of, NUM_STRENGTHS),
     ):
-        features = np.zeros((size, NUM_ROW_FEATURES), np.float32)
+        features = np.zeros((size, NUM_ROW_FEATURES - NUM_KNOTS - 1), np.float32)
         for strength in range(size):
             kind = category(strength)
             features[strength, kind] = 1.0

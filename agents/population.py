@@ -98,11 +98,19 @@ class Population(NamedTuple):
         return len(self.banks)
 
 
-def draw_hands(seed: int, size: int) -> npt.NDArray[np.int8]:
-    """(size, 13) int8 independent hands in the order a population keeps them: by their clubs."""
-    deals = Table(Rules.preset("basic"), 2).deal(seed, np.arange(size, dtype=np.uint64))
-    hands = np.ascontiguousarray(deals.hands[:, 0])
-    return hands[np.argsort(card_sets(hands) & _CLUBS, kind="stable")]
+def draw_hands(seed: int, size: int, first: int = 0) -> npt.NDArray[np.int8]:
+    """(size, 13) int8 independent hands in the order a population keeps them: by their clubs.
+
+    Hand number i is that of the first seat in deal `first` + i of the seed.
+    """
+    indices = np.arange(first, first + size, dtype=np.uint64)
+    hands = np.ascontiguousarray(Table(Rules.preset("basic"), 2).deal(seed, indices).hands[:, 0])
+    return hands[order_of(hands)]
+
+
+def order_of(hands: IntArray) -> npt.NDArray[np.int64]:
+    """(H,) indices that put hands in the order in which a population finds opponents fastest."""
+    return np.argsort(card_sets(hands) & _CLUBS, kind="stable")
 
 
 def sides_of(rules: Rules, size: int) -> npt.NDArray[np.int8]:

@@ -1674,29 +1674,28 @@ def row_values_into(histogram, row, bank, rules, values, wins, losses):
     Fills values, wins, losses (S,) float64: expected units (royalties included, scoop aside),
     chances to win and to lose the row.
     """
-    held = np.flatnonzero(histogram)
-    for s in range(histogram.shape[0]):
-        value = win = loss = 0.0
-        mine = (
+    size = histogram.shape[0]
+    won, kept = np.empty(size), np.empty(size)
+    lost_above = kept_by_all = win = 0.0
+    loss = 1.0
+    for s in range(size):
+        royalty = (
             front_royalty(s, rules) if row == 0
             else middle_royalty(s, rules) if row == 1
             else back_royalty(s, rules)
         )  # fmt: skip
-        for t in held:
-            weight = histogram[t]
-            theirs = (
-                front_royalty(t, rules) if row == 0
-                else middle_royalty(t, rules) if row == 1
-                else back_royalty(t, rules)
-            )  # fmt: skip
-            result = _sign(s, t, bank)
-            units, royalty = row_result(result, mine, theirs, rules)
-            value += weight * (units + royalty)
-            if result > 0:
-                win += weight
-            elif result < 0:
-                loss += weight
-        values[s], wins[s], losses[s] = value, win, loss
+        plain, prize, kept_s = _row_gain(royalty, rules)
+        won[s], kept[s] = plain + prize, kept_s
+        lost_above += histogram[s] * won[s]
+        kept_by_all += histogram[s] * kept[s]
+    for s in range(size):
+        same = histogram[s]
+        loss -= same
+        lost_above -= same * won[s]
+        values[s] = win * won[s] - lost_above + kept[s] - kept_by_all + bank * same * won[s]
+        wins[s] = win + same * (bank > 0)
+        losses[s] = max(loss, 0.0) + same * (bank < 0)
+        win += same
 
 
 @njit(cache=True, nogil=True)
@@ -1758,85 +1757,68 @@ def scoop_shares_into(rules, prizes, prices):
 
 
 @njit(cache=True, nogil=True)
-def population_values_into(
-    hands, starts, candidates, naturals, bank,
-    pool_masks, pool_bank, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
-    natural_tables, rules, values, surrender_values, declare_values, num_opponents,
-):  # fmt: skip
-    """Exact mean units of every option of hands against those of a population that could sit there.
+def hand_inputs_into(hands, banks, inputs):
+    """What a network is told of hands (H, 13): inputs (H, 109) float32, the same for renamed suits.
 
-    For hand h the opponents are the first `max_opponents` population hands that share no card with
-    it and sit on the other side of the bank, from a start that moves with h; each pairing is
-    settled exactly (home runs aside, and the pool as two seats play it).
-
-    hands (H, 13), starts (H + 1,), candidates (M, 3) strengths, naturals (H,) best pattern or -1,
-    bank (H,) 1, 0, -1; population: masks (P,) uint64, bank (P,), strengths (P, 3), status,
-    naturals, keys (P,).
-    Fills values (M,), surrender_values, declare_values (H,) float32 and num_opponents (H,) int32.
+    Suits come in an order of their own, the longest first, of equal ones that with the higher
+    cards. 52 cards by rank and suit; 52 whether a rank is held at least once to four times; the
+    suits' lengths / 4; the side of the bank (H,).
     """
-    size = pool_masks.shape[0]
-    chosen = np.empty(max_opponents, np.int64)
-    strengths = np.empty((2, 3), np.int16)
-    status = np.empty(2, np.int8)
-    patterns = np.empty(2, np.int8)
-    keys = np.empty(2, np.int64)
-    units = np.empty(2, np.int32)
+    ranks, keys = np.empty(13, np.int64), np.empty(4, np.int64)
+    place = np.empty(4, np.int64)
     for h in range(hands.shape[0]):
-        mask = np.uint64(0)
+        ranks[:] = 0
+        keys[:] = 0
+        inputs[h, :] = 0.0
         for i in range(13):
-            mask |= np.uint64(1) << np.uint64(hands[h, i])
-        found = 0
-        first = np.int64(philox(mask, np.uint64(h), _LOW32, _LOW32, _LOW32)[0]) % size
-        for step in range(size):
-            p = first + step
-            if p >= size:
-                p -= size
-            if pool_masks[p] & mask == 0 and pool_bank[p] == -bank[h]:
-                chosen[found] = p
-                found += 1
-                if found == max_opponents:
-                    break
-        num_opponents[h] = found
-        patterns[0] = naturals[h]
-        keys[0] = (
-            natural_key(hands[h], naturals[h], natural_tables, rules) if naturals[h] >= 0 else 0
-        )
-        # Options: the candidates, then surrender, then the natural.
-        num_candidates = starts[h + 1] - starts[h]
-        for option in range(num_candidates + 2):
-            is_declared = option == num_candidates + 1
-            if option < num_candidates:
-                strengths[0] = candidates[starts[h] + option]
-                status[0] = NORMAL
-            elif is_declared:
-                status[0] = NATURAL
-            else:
-                status[0] = SURRENDER
-            total = np.int64(0)
-            if not is_declared or naturals[h] >= 0:
-                for place in range(found):
-                    p = chosen[place]
-                    if rules[F_TOPOLOGY] != 2 and status[0] == NORMAL and pool_status[p] == NORMAL:
-                        total += _rows_parts(strengths[0], pool_strengths[p], bank[h], 0, rules)[0]
-                        continue
-                    strengths[1] = pool_strengths[p]
-                    status[1], patterns[1], keys[1] = pool_status[p], pool_naturals[p], pool_keys[p]
-                    if rules[F_TOPOLOGY] == 2:
-                        _settle_pool(strengths, status, units)
-                        total += units[0]
-                    else:
-                        total += _pair_parts(
-                            0, 1, strengths, status, patterns, keys, bank[h], 0, rules
-                        )[PART_TOTAL]
-            mean = total / max(found, 1)
-            if rules[F_TOPOLOGY] == 2:
-                mean /= POOL_SCALE
-            if option < num_candidates:
-                values[starts[h] + option] = mean
-            elif is_declared:
-                declare_values[h] = mean
-            else:
-                surrender_values[h] = mean
+            ranks[hands[h, i] >> 2] += 1
+            keys[hands[h, i] & 3] += (1 << 13) + (1 << (hands[h, i] >> 2))
+        for suit in range(4):
+            place[suit] = 0
+            for other in range(4):
+                comes_first = keys[other] > keys[suit] or (
+                    keys[other] == keys[suit] and other < suit
+                )
+                place[suit] += comes_first
+            inputs[h, 104 + place[suit]] = (keys[suit] >> 13) / 4
+        for i in range(13):
+            inputs[h, (hands[h, i] & ~3) + place[hands[h, i] & 3]] = 1.0
+        for rank in range(13):
+            for count in range(ranks[rank]):
+                inputs[h, 52 + 4 * rank + count] = 1.0
+        inputs[h, 108] = banks[h]
+
+
+@njit(cache=True, nogil=True)
+def network_values_into(
+    starts, strengths, sides, hidden, fronts, middles, backs, weights, levels, values
+):
+    """Add to values (M,) float64 of candidates (M, 3) what a network corrects them by.
+
+    The correction is levels (H,) plus weights (W,) times a hidden layer of W units, a power of two.
+    To that a hand brings hidden (H, W), and each row its part by side of the bank and strength:
+    fronts (S, 455, W), middles and backs (S, 7462, W), all float32; sides (H,) say which. starts
+    (H + 1,).
+    """
+    width = weights.shape[0]
+    zero = np.float32(0)
+    layer = np.empty(width, np.float32)
+    for h in range(hidden.shape[0]):
+        mine, side = hidden[h], sides[h]
+        for m in range(starts[h], starts[h + 1]):
+            front = fronts[side, strengths[m, 0]]
+            middle = middles[side, strengths[m, 1]]
+            back = backs[side, strengths[m, 2]]
+            for unit in range(width):
+                signal = mine[unit] + front[unit] + middle[unit] + back[unit]
+                layer[unit] = (signal if signal > zero else zero) * weights[unit]
+            # Halves are added, not one unit after the other: that compiles to vector instructions.
+            half = width
+            while half > 1:
+                half //= 2
+                for unit in range(half):
+                    layer[unit] += layer[unit + half]
+            values[m] += levels[h] + layer[0]
 
 
 class ChanceTables(NamedTuple):

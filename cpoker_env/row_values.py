@@ -75,16 +75,17 @@ def row_values(rules: Rules | str, num_players: int = 2) -> dict[int, RowValues]
 
 
 def row_values_of(
-    counts: list[npt.NDArray[np.floating[Any]]], side: int, rules: Rules
+    counts: list[npt.NDArray[np.floating[Any]]], side: int, rules: Rules, num_players: int = 2
 ) -> RowValues:
     """Value function against hands whose rows are seen as often as `counts` say.
 
     Args:
         counts: Per row, by strength, how often opponents show it.
         side: 1 for the bank, -1 against it, 0 without one.
-        rules: The house rules; a pool as two seats play it.
+        rules: The house rules.
+        num_players: Seats at the table; only the pool depends on it.
     """
-    return _tables_of(counts, side, rules, 2).closed
+    return _tables_of(counts, side, rules, num_players).closed
 
 
 def has_closed_form(rules: Rules) -> bool:

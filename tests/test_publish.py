@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from cpoker_env.agents.checkpoint import load_checkpoint
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
 from cpoker_env.train import exploit, fictitious_play, publish
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import make_policy
+from cpoker_env.rules import Rules
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,7 @@ def test_publish_refuses_what_was_measured_otherwise(run, tmp_path):
     other.write_text("{}", encoding="utf-8")
     with pytest.raises(ConfigError, match="no result of cpoker exploit"):
         publish.main(publish.Config(run / "agent", "x", (other,), folder=tmp_path))
+    save_checkpoint(tmp_path / "odd", {}, Rules.preset("western"), {}, [])
     with pytest.raises(ConfigError, match="of kind None"):
-        publish.main(publish.Config(publish.Path("quick-mandarin"), "x", folder=tmp_path))
+        publish.main(publish.Config(tmp_path / "odd", "x", folder=tmp_path))
     assert not list(tmp_path.glob("x*"))

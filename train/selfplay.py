@@ -1,49 +1,62 @@
-"""Self-play: a network learns from the units its own candidates would have won.
+"""Self-play: a network learns what its own options would have won against what it plays itself.
 
-Each round, the newest hands are arranged by the current network and join a population that keeps
-the hands of the last rounds, so that play answers an average of the recent past. Then every new
-hand is a lesson: some of its candidates, surrendering and declaring are settled exactly against the
-population's hands that share no card with it, and the network regresses on the mean units. It
-starts from random weights and sees nothing but deals it plays itself.
+Neural fictitious play over whole hands. Each round, snapshots of the network drawn from a league,
+mostly the newest, play fresh hands, which join a crowd of the last rounds' hands. Every option of
+the fresh hands (arrangements, surrender, natural) is settled exactly against the crowd's hands that
+share no card with it, and the network regresses on these units. As the crowd is an average of many
+rounds, play converges instead of cycling. The network that plays is a running mean of the weights.
 
-Opponents are met one at a time; the coupling of a home run is not learned, and a pool is learned as
-two seats play it.
+Weights start at random, and nothing is seen but deals of its own play. Home runs count as often as
+hands of the crowd make them; a pool of three or four seats is learned at whole tables.
 
-    python -m train.selfplay --preset quick
+    python -m train.selfplay --rules four_two --preset quick
+    torchrun --nproc-per-node 2 -m cpoker_env.train.selfplay --threads 1
 """
 
+import copy
 import json
 import math
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
 from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
-from cpoker_env.agents.network import ValueNetwork, hand_features
-from cpoker_env.agents.neural import NeuralPolicy, choose_declarations
+from cpoker_env.agents.network import ValueNetwork, Valuer
+from cpoker_env.agents.neural import NeuralPolicy
+from cpoker_env.agents.population import Plays
+from cpoker_env.train.crowd import Crowd, IntArray, deal_round
 from cpoker_env.train.evaluate import duel
+from cpoker_env.train.exploitability import play_hands
+from cpoker_env.train.journal import Journal
+from cpoker_env.train.league import League
+from cpoker_env.train.learner import Learner, Regression, under
+from cpoker_env.train.lessons import (
+    Lessons,
+    Selection,
+    Taught,
+    answers,
+    join_lessons,
+    needs_tables,
+    runs_home,
+    teach,
+)
 from cpoker_env.train.matrix import results_table
+from cpoker_env.train.ranks import Ranks
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cpoker_env import kernels
-from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError, ConfigError
-from cpoker_env.policy import decisions_for, make_policy
-from cpoker_env.row_values import best_of
-from cpoker_env.rules import Rules, read_rules
-from cpoker_env.table import Table
-from cpoker_env.tables import tables_for
+from cpoker_env.policy import make_policy
+from cpoker_env.rules import NUM_PATTERNS, Rules, read_rules
+from cpoker_env.scoring import check_num_seats
 
-IntArray = npt.NDArray[Any]
+CHUNK = 512
+"""Hands that one thread plays and values at a time."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +65,10 @@ class Config:
 
     rules: str = "mandarin"
     """Preset of house rules, or a JSON file of options."""
+    players: int = 2
+    """Seats at the table; only home runs, made at four, and the pool play differently there."""
     preset: Literal["quick", "standard"] = "quick"
-    """How long: quick takes at most 3 minutes on 2 cores, standard about 20."""
+    """How long: quick takes at most 3 minutes on 2 cores, standard at most 30."""
     out: Path | None = None
     """Folder for the checkpoint and logs; default runs/RULES-PRESET."""
     resume: bool = False
@@ -62,285 +77,213 @@ class Config:
     """Names the deals and the first weights; the same seed gives the same agent."""
     rounds: int | None = None
     """Rounds of play and learning; default by preset."""
-    hands: int = 8192
+    hands: int = 16_384
     """New hands a round."""
-    memory: int = 5
-    """Rounds of hands the population keeps."""
-    opponents: int = 200
-    """Opponents each candidate is settled against, at most."""
-    candidates: int = 16
-    """Candidates of a hand that become lessons: half the best by the network, half at random."""
-    epochs: int = 2
+    memory: int = 20
+    """Rounds of hands the crowd keeps."""
+    tables: int = 16
+    """Whole tables dealt around a hand, in a pool of three or four seats."""
+    best_options: int = 8
+    """Lessons of a hand: its best options."""
+    other_options: int = 4
+    """Lessons of a hand: options drawn from all of them."""
+    focus: float = 0.2
+    """Units below a hand's best option at which a lesson counts 1 / e as much."""
+    level_weight: float = 0.1
+    """How much the level of a hand's lessons counts, where their differences count 1."""
+    epochs: int = 4
     """Passes over a round's lessons."""
-    batch: int = 4096
-    """Lessons in a gradient step."""
+    batch: int = 1024
+    """Hands in a gradient step."""
     width: int = 64
-    """Units of the network's hidden layers."""
-    learning_rate: float = 2e-3
-    """Adam's first step size; falls to a twentieth along a cosine."""
+    """Units of the network's hidden layer, a power of two."""
+    learning_rate: float = 3e-3
+    """Adam's first step size; falls to a fiftieth along a cosine."""
+    average: float = 0.995
+    """Share that the running mean of the weights keeps in each gradient step."""
+    snapshot_every: int = 4
+    """Rounds between two snapshots for the league."""
+    league_size: int = 8
+    """Snapshots the league keeps."""
+    latest_share: float = 0.8
+    """Share of hands that the newest snapshot plays."""
     eval_deals: int = 4000
     """Deals of each closing match, each played in both seats."""
-    eval_every: int = 5
-    """Rounds between the short matches against greedy that are logged."""
+    eval_every: int = 10
+    """Rounds between the measurements that are logged."""
     threads: int = 2
     """Threads for the simulator and for torch."""
+    device: str = "cpu"
+    """Where gradients are computed: cpu, or cuda with a GPU."""
 
     @property
     def num_rounds(self) -> int:
         """Rounds to play in all."""
-        return (
-            self.rounds if self.rounds is not None else {"quick": 20, "standard": 240}[self.preset]
-        )
+        usual = {"quick": 40, "standard": 240}[self.preset]
+        return self.rounds if self.rounds is not None else usual
 
     @property
     def folder(self) -> Path:
         """Where everything goes."""
-        return (
-            self.out
-            if self.out is not None
-            else Path("runs") / f"{Path(self.rules).stem}-{self.preset}"
-        )
-
-
-class Population(NamedTuple):
-    """P hands as they were played, ready to be opponents.
-
-    masks (P,) uint64 card sets; bank (P,) int8; strengths (P, 3) int16; status, naturals (P,) int8;
-    keys (P,) int64.
-    """
-
-    masks: npt.NDArray[np.uint64]
-    bank: npt.NDArray[np.int8]
-    strengths: npt.NDArray[np.int16]
-    status: npt.NDArray[np.int8]
-    naturals: npt.NDArray[np.int8]
-    keys: npt.NDArray[np.int64]
-
-
-class Lessons(NamedTuple):
-    """Targets of one round.
-
-    hand_index (L,), strengths (L, 3) int64 and targets (L,) float32 of candidates; surrender (H,)
-    and natural_values (H,) float32 with naturals (H,) int64, -1 where a hand has none.
-    """
-
-    hand_index: npt.NDArray[np.int64]
-    strengths: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.float32]
-    surrender: npt.NDArray[np.float32]
-    naturals: npt.NDArray[np.int64]
-    natural_values: npt.NDArray[np.float32]
+        seats = f"-{self.players}" if self.players != 2 else ""
+        usual = Path("runs") / f"{Path(self.rules).stem}{seats}-{self.preset}"
+        return self.out if self.out is not None else usual
 
 
 @dataclass
 class State:
-    """Everything a run carries from round to round."""
+    """A run between two rounds."""
 
-    network: ValueNetwork
-    optimizer: torch.optim.Adam
-    population: list[Population]
+    learner: Learner
+    crowd: Crowd
+    league: League
     round: int = 0
-    deals: int = 0
     seconds: float = 0.0
+    _players: dict[str, Valuer] = field(default_factory=dict)
+
+    def policy(self) -> NeuralPolicy:
+        """How the run plays now."""
+        return NeuralPolicy(Valuer(self.learner.average))
+
+    def players(self, names: set[str]) -> dict[str, Valuer]:
+        """Snapshots of the league as they play."""
+        kept = {name: self._players[name] for name in names & {*self._players}}
+        for name in names - {*kept}:
+            network = copy.deepcopy(self.learner.average)
+            network.load_state_dict(self.league.weights(name))
+            network.read_counts()
+            kept[name] = Valuer(network)
+        self._players = {**self._players, **kept}
+        for gone in {*self._players} - {*self.league.names}:
+            del self._players[gone]
+        return kept
 
 
 def start_state(config: Config, rules: Rules) -> State:
-    """A run before its first round, weights drawn from the seed."""
+    """A run before its first round: weights drawn from the seed, and a crowd they play."""
+    learner = _new_learner(config, rules)
+    hands, banks = deal_round(config.seed, 0, config.hands, rules)
+    policy = NeuralPolicy(Valuer(learner.average))
+    plays = play_hands(policy, hands, banks, rules, config.players, config.threads)
+    crowd = Crowd(hands, banks, plays, np.zeros(len(hands), np.uint8))
+    state = State(learner, crowd, League(config.league_size, config.latest_share))
+    _see_crowd(state)
+    state.league.add("round-0", learner.average.state_dict())
+    return state
+
+
+def _new_learner(config: Config, rules: Rules) -> Learner:
     torch.manual_seed(config.seed)
-    network = ValueNetwork(rules, config.width)
-    return State(network, torch.optim.Adam(network.parameters(), lr=config.learning_rate), [])
+    how = Regression(
+        config.epochs, config.batch, config.level_weight, config.average, config.device
+    )
+    return Learner(ValueNetwork(rules, config.players, config.width), how)
 
 
-def play_round(state: State, config: Config, rules: Rules) -> dict[str, float]:
-    """One round: deal, arrange, settle, learn. Returns the scalars to log."""
-    rng = np.random.default_rng([config.seed, state.round])
+def play_round(state: State, config: Config, ranks: Ranks) -> dict[str, float]:
+    """One round: deal, play, settle, learn. Returns the scalars to log."""
     started = time.perf_counter()
-    first = state.round * config.hands // 2
-    indices = np.arange(first, first + config.hands // 2, dtype=np.uint64)
-    hands = Table(Rules.preset("basic"), 2).deal(config.seed, indices).hands.reshape(-1, 13)
-    bank = np.zeros(len(hands), np.int8)
-    if rules.topology == "banker":
-        bank[0::2], bank[1::2] = 1, -1
-    parts = [slice(at, at + CHUNK) for at in range(0, len(hands), CHUNK)]
-    policy = NeuralPolicy(state.network, rules)
-    with ThreadPoolExecutor(config.threads) as pool:
-        played = list(pool.map(lambda p: _arrange(hands[p], bank[p], policy), parts))
-        state.population.append(_join([hands for *_, hands in played]))
-        del state.population[: -config.memory]
-        opponents = _join(state.population)
-        draws = [np.random.default_rng([config.seed, state.round, at.start]) for at in parts]
-        taught = list(
-            pool.map(
-                lambda p, arranged, draw: _teach(hands[p], bank[p], arranged, opponents, config,
-                                                 rules, draw),
-                parts, played, draws,
-            )
-        )  # fmt: skip
-    with _deterministic():
-        loss = _learn(state, config, hands, bank, _join_lessons(taught), rng)
-    state.round += 1
-    state.deals += len(indices)
+    number = state.round + 1
+    rules = state.learner.network.rules
+    hands, banks = deal_round(config.seed, number, config.hands, rules)
+    taught, is_newest = _play(state, config, ranks, hands, banks)
+    progress = state.round / max(config.num_rounds - 1, 1)
+    learning_rate = config.learning_rate * (0.51 + 0.49 * math.cos(math.pi * progress))
+    loss = state.learner.learn(
+        join_lessons([part.lessons for part in taught]), config.hands, learning_rate,
+        np.random.default_rng([config.seed, number, CHUNK, ranks.rank]), ranks,
+        lambda batch: _keep_batch(config, batch),
+    )  # fmt: skip
+    _hear_naturals(state, ranks, taught)
+    columns = zip(*(part.plays for part in taught), strict=True)
+    plays = Plays(*(ranks.join(np.concatenate(column)) for column in columns))
+    runs, gains = (
+        ranks.join(np.concatenate([getattr(part, name) for part in taught]))
+        for name in ("runs", "gains")
+    )
+    state.crowd = state.crowd.follow(Crowd(hands, banks, plays, runs), config.memory * config.hands)
+    _see_crowd(state)
+    if number % config.snapshot_every == 0:
+        state.league.add(f"round-{number}", state.learner.average.state_dict())
+    state.round = number
     seconds = time.perf_counter() - started
     state.seconds += seconds
     return {
-        "charts/deals": state.deals,
+        "charts/deals": number * config.hands,
         "charts/SPS": config.hands / seconds,
-        "charts/surrender_value": state.network.surrender.item(),
         "losses/value": loss,
-        "losses/learning_rate": state.optimizer.param_groups[0]["lr"],
+        "losses/learning_rate": learning_rate,
+        "losses/units_below_best": float(gains[is_newest].mean()),
     }
 
 
-@contextmanager
-def _deterministic() -> Iterator[None]:
-    """Gradients that do not depend on how threads meet, so that a seed decides the agent."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
+def _play(
+    state: State, config: Config, ranks: Ranks, hands: IntArray, banks: IntArray
+) -> tuple[list[Taught], npt.NDArray[np.bool_]]:
+    """Play and value this process's share of a round's hands, CHUNK by CHUNK.
+
+    With it comes which hands (H,) of all processes the newest network plays.
+    """
+    rules, number = state.learner.network.rules, state.round + 1
+    names = state.league.draw(np.random.default_rng([config.seed, number]), len(hands) // CHUNK)
+    newest = state.league.names[-1]
+    players = state.players({*names} - {newest}) | {newest: Valuer(state.learner.average)}
+    by_tables = needs_tables(rules, config.players)
+    crowd = None if by_tables else state.crowd.population(runs_home(rules, config.players))
+    selection = Selection(config.best_options, config.other_options, config.focus)
+
+    def work(at: int) -> Taught:
+        part = slice(at * CHUNK, (at + 1) * CHUNK)
+        player = players[names[at]]
+        found = answers(
+            hands[part], banks[part], player, crowd, config.players, config.tables,
+            config.seed + TABLES_SEED, number * config.hands + part.start,
+        )  # fmt: skip
+        rng = np.random.default_rng([config.seed, number, at])
+        return teach(hands[part], banks[part], player, found, selection, rng)
+
+    share = len(names) // ranks.size
+    with ThreadPoolExecutor(config.threads) as pool:
+        taught = list(pool.map(work, range(ranks.rank * share, (ranks.rank + 1) * share)))
+    return taught, np.repeat([name == newest for name in names], CHUNK)
 
 
-CHUNK = 512
-"""Hands that one thread arranges at a time."""
-_Arranged = tuple[Frontier, npt.NDArray[np.float32], Population]
+TABLES_SEED = 2_000_003
+"""Added to the seed for whole tables, so that they are other deals than the hands are."""
 
 
-def _arrange(hands: IntArray, bank: IntArray, policy: NeuralPolicy) -> _Arranged:
-    """Frontiers of hands, what the network thinks of them, and what it plays."""
-    rules = policy.rules
-    options = frontier(hands, rules)
-    values = policy.values(hands, bank, options)
-    best = best_of(options, values.candidates)
-    decisions = decisions_for(hands, rules)
-    declarations = choose_declarations(
-        values, values.candidates[best], decisions.naturals, decisions.can_surrender
-    )
-    size = len(hands)
-    population = Population(
-        (np.uint64(1) << hands.astype(np.uint64)).sum(axis=1, dtype=np.uint64),
-        bank,
-        np.empty((size, 3), np.int16),
-        np.empty(size, np.int8),
-        np.empty(size, np.int8),
-        np.empty(size, np.int64),
-    )
-    kernels.resolve_into(
-        hands, options.rows[best], declarations, decisions.naturals, decisions.can_surrender,
-        tables_for(rules).rows, tables_for(rules).naturals, rules.packed,
-        population.strengths, population.status,
-        population.naturals, population.keys,
-    )  # fmt: skip
-    return options, values.candidates, population
+def _see_crowd(state: State) -> None:
+    """Tell both networks how often the crowd shows each row."""
+    seen = [state.crowd.counts(side) for side in state.learner.network.sides]
+    for network in (state.learner.network, state.learner.average):
+        network.see([counts for counts, _ in seen], [ordinary for _, ordinary in seen])
 
 
-def _teach(
-    hands: IntArray, bank: IntArray, arranged: _Arranged, opponents: Population, config: Config,
-    rules: Rules, rng: np.random.Generator,
-) -> Lessons:  # fmt: skip
-    """Exact mean units of some options of every hand against the population."""
-    options, thought, _ = arranged
-    chosen = _choose_candidates(options, thought, config.candidates, rng)
-    hand_index = options.hand_index[chosen]
-    starts = np.searchsorted(hand_index, np.arange(len(hands) + 1))
-    naturals = decisions_for(hands, rules).naturals
-    targets = np.empty(len(chosen), np.float32)
-    surrender = np.empty(len(hands), np.float32)
-    natural_values = np.empty(len(hands), np.float32)
-    met = np.empty(len(hands), np.int32)
-    kernels.population_values_into(
-        hands, starts, options.strengths[chosen], naturals, bank, *opponents, config.opponents,
-        tables_for(rules).naturals, rules.packed, targets, surrender, natural_values, met,
-    )  # fmt: skip
-    known = met > 0
-    kept = known[hand_index]
-    return Lessons(
-        hand_index[kept],
-        options.strengths[chosen][kept].astype(np.int64),
-        targets[kept],
-        np.where(known, surrender, np.nan).astype(np.float32),
-        np.where(known, naturals, -1).astype(np.int64),
-        natural_values,
-    )
+def _hear_naturals(state: State, ranks: Ranks, taught: list[Taught]) -> None:
+    patterns = np.concatenate([part.naturals for part in taught])
+    units = np.concatenate([part.declare for part in taught])
+    counts = ranks.add(np.bincount(patterns, minlength=NUM_PATTERNS))
+    sums = ranks.add(np.bincount(patterns, units, minlength=NUM_PATTERNS))
+    for network in (state.learner.network, state.learner.average):
+        network.fit_naturals(counts, sums)
 
 
-def _choose_candidates(
-    options: Frontier, thought: npt.NDArray[np.float32], limit: int, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Indices of each hand's lessons: the better half by the network, the rest at random."""
-    order = np.lexsort((-thought, options.hand_index))
-    place = np.arange(len(order)) - options.starts[options.hand_index[order]]
-    luck = rng.random(len(order))
-    luck[place < limit // 2] = -1.0
-    by_luck = order[np.lexsort((luck, options.hand_index[order]))]
-    return np.sort(by_luck[place < limit])
-
-
-def _join(parts: list[Population]) -> Population:
-    return Population(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _join_lessons(taught: list[Lessons]) -> Lessons:
-    shifted = [
-        part._replace(hand_index=part.hand_index + at * CHUNK) for at, part in enumerate(taught)
-    ]
-    return Lessons(*map(np.concatenate, zip(*shifted, strict=True)))
-
-
-def _learn(
-    state: State, config: Config, hands: IntArray, bank: IntArray, lessons: Lessons,
-    rng: np.random.Generator,
-) -> float:  # fmt: skip
-    """Regress on a round's lessons; returns the mean squared error of its last pass."""
-    network, optimizer = state.network, state.optimizer
-    progress = state.round / max(config.num_rounds - 1, 1)
-    for group in optimizer.param_groups:
-        group["lr"] = config.learning_rate * (0.525 + 0.475 * math.cos(math.pi * progress))
-    features = torch.from_numpy(hand_features(hands, bank))
-    strengths = torch.from_numpy(lessons.strengths)
-    hand_index = torch.from_numpy(lessons.hand_index)
-    targets = torch.from_numpy(lessons.targets)
-    with_natural = lessons.naturals >= 0
-    network.fit_declarations(
-        lessons.surrender[~np.isnan(lessons.surrender)],
-        lessons.naturals[with_natural],
-        lessons.natural_values[with_natural],
-    )
-    losses: list[float] = []
-    for _ in range(config.epochs):
-        losses = []
-        order = torch.from_numpy(rng.permutation(len(targets)))
-        for at in range(0, len(order), config.batch):
-            batch = order[at : at + config.batch]
-            used, local = torch.unique(hand_index[batch], return_inverse=True)
-            found = network(features[used], local, strengths[batch])
-            loss = torch.nn.functional.mse_loss(found, targets[batch])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            losses.append(loss.item())
-    mean = float(np.mean(losses))
-    if not np.isfinite(mean):
-        raise ConfigError(
-            f"loss {mean} in round {state.round}: lower learning_rate ({config.learning_rate})"
-        )
-    return mean
+def _keep_batch(config: Config, lessons: Lessons) -> str:
+    path = config.folder / "bad-batch.safetensors"
+    tensors = {name: part.contiguous().cpu() for name, part in lessons._asdict().items()}
+    write_bytes(path, safetensors.torch.save(tensors))
+    return str(path)
 
 
 def save_state(path: Path, state: State, config: Config) -> None:
     """Write a run's state to one file, whole or not at all."""
-    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
-    for i, slot in state.optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{i}.{k}": torch.as_tensor(v) for k, v in slot.items()}
-    for i, population in enumerate(state.population):
-        for name, array in population._asdict().items():
-            kept = array.view(np.int64) if array.dtype == np.uint64 else array
-            tensors[f"population.{i}.{name}"] = torch.from_numpy(np.ascontiguousarray(kept))
+    rules = state.learner.network.rules
+    crowd = {f"crowd.{name}": torch.from_numpy(a) for name, a in state.crowd.arrays().items()}
     record = {
-        "round": state.round, "deals": state.deals, "seconds": state.seconds,
-        "memory": len(state.population), "config": _identity(config),
+        "round": state.round, "steps": state.learner.steps, "seconds": state.seconds,
+        "league": state.league.record(), "config": _identity(config, rules),
     }  # fmt: skip
+    tensors = {**state.learner.tensors(), **crowd, **state.league.tensors()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
 
@@ -351,51 +294,54 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
-    record, tensors = load_run(path, _identity(config))
-    state = start_state(config, rules)
-    state.network.load_state_dict(_under("network.", tensors))
-    adam = state.optimizer.state_dict()
-    slots = _under("adam.", tensors)
-    for name, tensor in slots.items():
-        index, _, key = name.partition(".")
-        adam["state"].setdefault(int(index), {})[key] = tensor
-    state.optimizer.load_state_dict(adam)
-    for i in range(record["memory"]):
-        arrays = {k: v.numpy() for k, v in _under(f"population.{i}.", tensors).items()}
-        arrays["masks"] = arrays["masks"].view(np.uint64)
-        state.population.append(Population(**arrays))
-    state.round, state.deals, state.seconds = record["round"], record["deals"], record["seconds"]
-    return state
+    record, tensors = load_run(path, _identity(config, rules))
+    learner = _new_learner(config, rules)
+    try:
+        learner.restore(tensors, record["steps"])
+        arrays = {name: tensor.numpy() for name, tensor in under("crowd.", tensors).items()}
+        league = League.restore(record["league"], tensors)
+        return State(learner, Crowd.of(arrays), league, record["round"], record["seconds"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
 
 
-def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def _identity(config: Config) -> dict[str, Any]:
+def _identity(config: Config, rules: Rules) -> dict[str, Any]:
     """Settings that decide the result."""
-    loose = ("out", "resume", "eval_deals", "eval_every", "threads", "rounds")
+    loose = ("out", "resume", "eval_deals", "eval_every", "threads", "rounds", "device")
     kept = {k: v for k, v in asdict(config).items() if k not in loose}
-    return {**kept, "num_rounds": config.num_rounds}
+    return {**kept, "num_rounds": config.num_rounds, "options": rules.to_dict()}
 
 
-def check_config(config: Config) -> None:
+def check_config(config: Config, ranks: Ranks) -> None:
     """Raise unless every number is in range.
 
     Raises:
         ConfigError: Names the field, the limit and the fix.
     """
     least = {
-        "hands": CHUNK, "memory": 1, "opponents": 1, "candidates": 2, "epochs": 1, "batch": 1,
-        "width": 1, "eval_deals": 2, "eval_every": 1, "threads": 1, "num_rounds": 1, "seed": 0,
+        "hands": CHUNK, "memory": 1, "tables": 2, "best_options": 1, "other_options": 0,
+        "epochs": 1, "width": 1, "eval_deals": 2, "eval_every": 1, "threads": 1, "num_rounds": 1,
+        "seed": 0, "snapshot_every": 1,
     }  # fmt: skip
     for name, limit in least.items():
         if getattr(config, name) < limit:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
-    if config.hands % CHUNK:
-        raise ConfigError(f"hands {config.hands}: give a multiple of {CHUNK}")
-    if not 0 < config.learning_rate < 1:
-        raise ConfigError(f"learning_rate {config.learning_rate}: give a number between 0 and 1")
+    if config.hands % (CHUNK * ranks.size):
+        raise ConfigError(f"hands {config.hands}: give a multiple of {CHUNK * ranks.size}")
+    if not ranks.size <= config.batch <= config.hands or config.batch % ranks.size:
+        raise ConfigError(
+            f"batch {config.batch}: give a multiple of {ranks.size}, at most {config.hands}"
+        )
+    if config.width & (config.width - 1):
+        raise ConfigError(f"width {config.width}: give a power of two")
+    open_ranges = {"learning_rate": 1.0, "average": 1.0, "focus": 1e3, "level_weight": 1e3}
+    for name, limit in open_ranges.items():
+        if not 0 < getattr(config, name) < limit:
+            raise ConfigError(
+                f"{name} {getattr(config, name)}: give a number between 0 and {limit:g}"
+            )
+    if config.device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"device {config.device!r}: torch finds no GPU here; use cpu")
 
 
 def main(config: Config) -> None:
@@ -403,72 +349,64 @@ def main(config: Config) -> None:
 
     Raises:
         ConfigError: A setting out of range, or a loss that is no number.
+        ShowdownError: Not 2-4 seats, or a bank's seat that is not taken.
         CheckpointError: Nothing to resume, or a run already in the folder.
     """
-    from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
+    with Ranks() as ranks:
+        check_config(config, ranks)
+        rules = read_rules(config.rules)
+        check_num_seats(config.players, rules)
+        torch.set_num_threads(config.threads)
+        saved = config.folder / "state.safetensors"
+        if config.resume:
+            state = load_state(saved, config, rules)
+        elif saved.exists():
+            raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
+        else:
+            state = start_state(config, rules)
+        with Journal(config.folder, config.num_rounds, state.round, ranks.is_first) as journal:
+            journal.say(f"training {rules.name} ({config.preset}) into {config.folder}")
+            while state.round < config.num_rounds:
+                scalars = play_round(state, config, ranks)
+                if ranks.is_first:
+                    save_state(saved, state, config)
+                    if state.round % config.eval_every == 0:
+                        scalars |= journal.examine(
+                            state.policy(), config.players, config.seed, state.round
+                        )
+                journal.write(state.round, scalars)
+        if ranks.is_first:
+            _finish(state, config, rules)
 
-    check_config(config)
-    rules = read_rules(config.rules)
-    torch.set_num_threads(config.threads)
-    saved = config.folder / "state.safetensors"
-    if config.resume:
-        state = load_state(saved, config, rules)
-    elif saved.exists():
-        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
-    else:
-        state = start_state(config, rules)
+
+def _finish(state: State, config: Config, rules: Rules) -> None:
+    """Store the agent and show what it wins."""
+    policy = state.policy()
+    results = [
+        duel(policy, make_policy(name, rules, config.players), rules, config.players,
+             config.eval_deals, config.seed + EVAL_SEED, ("trained", name))
+        for name in ("uniform", "greedy", "balanced")
+    ]  # fmt: skip
+    stored = {
+        "kind": "network", **_identity(config, rules), "deals": state.round * config.hands,
+        "threads": config.threads, "seconds": round(state.seconds, 1),
+    }  # fmt: skip
+    del stored["options"]  # the rules are stored anyway
+    weights = state.learner.average.state_dict()
+    save_checkpoint(
+        config.folder / "agent", weights, rules, stored, [asdict(result) for result in results]
+    )
+    deals = f"{stored['deals']:,} deals of self-play"
     console = Console()
-    console.print(f"training {config.rules} ({config.preset}) into {config.folder}")
-    greedy = make_policy("greedy", rules)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
-        TextColumn("loss {task.fields[loss]:.3f}  v greedy {task.fields[units]:+.2f}"),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with (
-        Progress(*columns, console=Console(stderr=True)) as progress,
-        SummaryWriter(str(config.folder), purge_step=state.round) as writer,
-    ):
-        task = progress.add_task(
-            "rounds", total=config.num_rounds, completed=state.round, loss=0.0, units=0.0
-        )
-        while state.round < config.num_rounds:
-            scalars = play_round(state, config, rules)
-            save_state(saved, state, config)
-            if state.round % config.eval_every == 0:
-                policy = NeuralPolicy(state.network, rules)
-                short = duel(policy, greedy, rules, 2, 500, config.seed + EVAL_SEED)
-                scalars["eval/units_vs_greedy"] = short.units
-                scalars["eval/units_vs_greedy_95"] = short.half_width
-                progress.update(task, units=short.units)
-            for name, value in scalars.items():
-                writer.add_scalar(name, value, state.round)
-            progress.update(task, advance=1, loss=scalars["losses/value"])
-    _finish(state, config, rules, console)
+    console.print(results_table(results, f"{rules.name}, {config.players} seats, after {deals}"))
+    console.print(
+        f"saved {config.folder / 'agent'}.safetensors and .json; play it as "
+        f"neural:{config.folder / 'agent'}"
+    )
 
 
 EVAL_SEED = 1_000_003
 """Added to the seed for matches, so that they use deals no round trained on."""
-
-
-def _finish(state: State, config: Config, rules: Rules, console: Console) -> None:
-    policy = NeuralPolicy(state.network, rules)
-    results = [
-        duel(policy, make_policy(name, rules), rules, 2, config.eval_deals,
-             config.seed + EVAL_SEED, ("trained", name))
-        for name in ("uniform", "greedy", "balanced")
-    ]  # fmt: skip
-    stored = {**_identity(config), "deals": state.deals, "seconds": round(state.seconds, 1)}
-    save_checkpoint(
-        config.folder / "agent", state.network.state_dict(), rules, stored,
-        [asdict(result) for result in results],
-    )  # fmt: skip
-    title = f"{config.rules}, 2 seats, after {state.deals:,} deals of self-play"
-    console.print(results_table(results, title))
-    console.print(
-        f"saved {config.folder / 'agent'}.safetensors and .json; play it as "
-        f"checkpoint:{config.folder / 'agent'}"
-    )
 
 
 if __name__ == "__main__":
