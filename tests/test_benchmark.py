@@ -34,7 +34,7 @@ def test_every_row_has_positive_times_and_its_target(report):
     targets = {r["name"] for r in (*report["costs"], *report["starts"]) if "target_seconds" in r}
     assert targets == {
         *("best", "frontier", "settle", "score", "vector-uniform", "vector-greedy"),
-        *("equilibrium", "search", "scalar-greedy", "import"),
+        *("equilibrium", "neural", "search", "scalar-greedy", "import"),
     }
 
 

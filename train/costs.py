@@ -226,6 +226,8 @@ COSTS: tuple[Cost, ...] = (
     Cost("balanced", "arranged by `balanced`", "hand", partial(_policy, "balanced"), 1024),
     Cost("equilibrium", "arranged by `equilibrium`", "hand", partial(_policy, "equilibrium"), 1024,
          target=50e-6, how="the tables that ship for the rules; loaded beforehand"),
+    Cost("neural", "arranged by `neural`", "hand", partial(_policy, "neural"), 4096,
+         target=50e-6),
     Cost("search", "arranged by `search`", "hand", partial(_policy, "search"), 256, target=2e-3,
          how="the population that ships for the rules; loaded beforehand"),
     Cost("vector-uniform", "make_vec, uniform opponents", "deal",

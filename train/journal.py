@@ -20,7 +20,7 @@ from cpoker_env.scoring import SHOW, SURRENDER
 
 DEALS = 500
 """Deals of a short match against greedy."""
-HANDS, SAMPLES, TABLES = 400, 1500, 20
+HANDS, SAMPLES, TABLES = 1000, 2000, 20
 """Hands whose best responses are found, opponents each of them meets, whole tables around it."""
 EXAMINED = 3_000_003
 """Added to the seed for what is examined, so that no round trains on it."""
@@ -83,13 +83,15 @@ class Journal:
             shown["weakness"] = f"{scalars['eval/exploitability']:.4f}"
         self._progress.update(self._task, completed=step, **shown)
 
-    def examine(self, policy: NeuralPolicy, players: int, seed: int, step: int) -> dict[str, float]:
+    def examine(
+        self, policy: NeuralPolicy, players: int, seed: int, step: int, threads: int
+    ) -> dict[str, float]:
         """Measure a policy a little, draw two hands as it plays them; scalars to chart."""
         rules = policy.rules
         greedy = make_policy("greedy", rules, players)
         match = duel(policy, greedy, rules, players, DEALS, seed + EXAMINED)
         _, gains = measure(
-            policy, rules, players, HANDS, SAMPLES, seed + EXAMINED, threads=1, num_tables=TABLES
+            policy, rules, players, HANDS, SAMPLES, seed + EXAMINED, threads, num_tables=TABLES
         )
         for place, picture in enumerate(_pictures(policy, players, seed + EXAMINED)):
             self._writer.add_image(f"hands/{place}", picture, step, dataformats="HWC")

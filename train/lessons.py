@@ -91,26 +91,27 @@ def valued(valuer: Valuer, hands: IntArray, banks: IntArray, found: Responses) -
 
 
 def teach(
-    hands: IntArray, banks: IntArray, player: Valuer, found: Responses, selection: Selection,
-    rng: np.random.Generator,
+    hands: IntArray, banks: IntArray, player: Valuer, learner: ValueNetwork, found: Responses,
+    selection: Selection, rng: np.random.Generator,
 ) -> Taught:  # fmt: skip
-    """Play hands as `player` would, and make lessons of what their options are worth.
+    """Play hands as `player` would, and make lessons for `learner` of what their options are worth.
 
     Args:
         hands: (H, 13) int8, each highest first.
         banks: (H,) int8 sides.
-        player: A network.
+        player: A network, maybe of another time.
+        learner: Who learns; independent rows are worth what its own counts say.
         found: What the options are worth.
         selection: Of them, which to learn.
         rng: Draws some.
     """
-    network = player.network
+    rules = learner.rules
     chosen, declarations = choose(valued(player, hands, banks, found))
     mean = found.mean()
     runs = runs_of(mean.scoops[0][chosen] * (declarations == SHOW))
     gains = np.zeros(len(hands))
     for half in range(2):
-        best = found.best(half, network.rules)
+        best = found.best(half, rules)
         other = 1 - half
         gains += found.value_of(other, *best) - found.value_of(other, chosen, declarations)
     known = found.met.min(axis=0) > 0
@@ -118,12 +119,12 @@ def teach(
     return Taught(
         found.plays(chosen, declarations), runs, np.where(known, gains / 2, 0.0),
         found.naturals[holds].astype(np.int64), mean.declare[0][holds],
-        _lessons(hands, banks, network, mean, known, selection, rng),
+        _lessons(hands, banks, learner, mean, known, selection, rng),
     )  # fmt: skip
 
 
 def _lessons(
-    hands: IntArray, banks: IntArray, network: ValueNetwork, mean: Responses,
+    hands: IntArray, banks: IntArray, learner: ValueNetwork, mean: Responses,
     known: npt.NDArray[np.bool_], selection: Selection, rng: np.random.Generator,
 ) -> Lessons:  # fmt: skip
     options, values = mean.options, mean.values[0]
@@ -136,9 +137,9 @@ def _lessons(
     weights = np.exp((targets - targets[:, :1]) / selection.focus)
     weights[:, : selection.best][np.arange(selection.best) >= top.counts[:, None]] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
-    sides = network.side_index(banks)
+    sides = learner.side_index(banks)
     per_candidate = np.repeat(sides, strengths.shape[1])
-    independent = network.independent(strengths.reshape(-1, 3), per_candidate)
+    independent = learner.independent(strengths.reshape(-1, 3), per_candidate)
 
     def kept(part: IntArray, dtype: Any) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(part[known], dtype))

@@ -91,7 +91,7 @@ class Config:
     """Units below a hand's best option at which a lesson counts 1 / e as much."""
     level_weight: float = 0.1
     """How much the level of a hand's lessons counts, where their differences count 1."""
-    epochs: int = 4
+    epochs: int = 2
     """Passes over a round's lessons."""
     batch: int = 1024
     """Hands in a gradient step."""
@@ -99,13 +99,13 @@ class Config:
     """Units of the network's hidden layer, a power of two."""
     learning_rate: float = 3e-3
     """Adam's first step size; falls to a fiftieth along a cosine."""
-    average: float = 0.995
+    average: float = 0.998
     """Share that the running mean of the weights keeps in each gradient step."""
-    snapshot_every: int = 4
+    snapshot_every: int = 8
     """Rounds between two snapshots for the league."""
     league_size: int = 8
     """Snapshots the league keeps."""
-    latest_share: float = 0.8
+    latest_share: float = 0.9
     """Share of hands that the newest snapshot plays."""
     eval_deals: int = 4000
     """Deals of each closing match, each played in both seats."""
@@ -119,7 +119,7 @@ class Config:
     @property
     def num_rounds(self) -> int:
         """Rounds to play in all."""
-        usual = {"quick": 40, "standard": 240}[self.preset]
+        usual = {"quick": 30, "standard": 120}[self.preset]
         return self.rounds if self.rounds is not None else usual
 
     @property
@@ -211,6 +211,7 @@ def play_round(state: State, config: Config, ranks: Ranks) -> dict[str, float]:
     return {
         "charts/deals": number * config.hands,
         "charts/SPS": config.hands / seconds,
+        "charts/seconds": state.seconds,
         "losses/value": loss,
         "losses/learning_rate": learning_rate,
         "losses/units_below_best": float(gains[is_newest].mean()),
@@ -240,7 +241,8 @@ def _play(
             config.seed + TABLES_SEED, number * config.hands + part.start,
         )  # fmt: skip
         rng = np.random.default_rng([config.seed, number, at])
-        return teach(hands[part], banks[part], player, found, selection, rng)
+        learner = state.learner.network
+        return teach(hands[part], banks[part], player, learner, found, selection, rng)
 
     share = len(names) // ranks.size
     with ThreadPoolExecutor(config.threads) as pool:
@@ -372,7 +374,11 @@ def main(config: Config) -> None:
                     save_state(saved, state, config)
                     if state.round % config.eval_every == 0:
                         scalars |= journal.examine(
-                            state.policy(), config.players, config.seed, state.round
+                            state.policy(),
+                            config.players,
+                            config.seed,
+                            state.round,
+                            config.threads,
                         )
                 journal.write(state.round, scalars)
         if ranks.is_first:
