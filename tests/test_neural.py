@@ -46,10 +46,8 @@ def test_shipped_networks_beat_greedy(preset):
 
 
 def test_answers_do_not_depend_on_the_batch():
-    rules = Rules.preset("mandarin")
-    hands = np.array(
-        [parse_hand(hand) for hand in json.loads(STORED.read_text())["neural-mandarin"]]
-    )
+    stored = json.loads(STORED.read_text(encoding="utf-8"))["neural-mandarin"]
+    hands = np.array([parse_hand(hand) for hand in stored])
     _, together, _ = decide("neural-mandarin", hands)
     alone = [decide("neural-mandarin", hands[i : i + 1])[1][0] for i in range(len(hands))]
     assert together == alone == list(stored.values())

@@ -41,10 +41,11 @@ class Ranks:
         """Arrays of equal shape from all processes, one after the other."""
         if self.size == 1:
             return part
-        mine = torch.from_numpy(np.ascontiguousarray(part))
+        # As bytes, since gloo does not know all types.
+        mine = torch.from_numpy(np.ascontiguousarray(part).reshape(-1).view(np.uint8))
         parts = [torch.empty_like(mine) for _ in range(self.size)]
         distributed.all_gather(parts, mine)
-        return torch.cat(parts).numpy()
+        return torch.cat(parts).numpy().view(part.dtype).reshape(-1, *part.shape[1:])
 
     def add(self, part: Array) -> Array:
         """The sum of the arrays of all processes."""
