@@ -120,7 +120,9 @@ class ValueNetwork(nn.Module):
             self._features.append(torch.from_numpy(np.stack(whole)).to(counts.device))
         self._worth = []
         for place, side in enumerate(self.sides):
-            rows = [counts[place].cpu().numpy().astype(np.float64) for counts in all_counts]
+            rows: list[npt.NDArray[np.floating[Any]]] = [
+                counts[place].cpu().numpy().astype(np.float64) for counts in all_counts
+            ]
             self._worth.append(row_values_of(rows, side, self.rules, self.num_players))
 
     def side_index(self, banks: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
@@ -133,7 +135,7 @@ class ValueNetwork(nn.Module):
         """(M,) units of candidates (M, 3) if rows were won independently."""
         shares = self.ordinary.tolist()
         if len(self.sides) == 1:
-            return shares[0] * self._worth[0].of(strengths)
+            return float(shares[0]) * self._worth[0].of(strengths)
         found = np.empty(len(strengths))
         for place, worth in enumerate(self._worth):
             mine = side_index == place
@@ -194,8 +196,9 @@ class Valuer:
             hidden = self.network.hand_tower(inputs).cpu().numpy()
             level, surrender = self.network.level_tower(inputs).cpu().numpy().T
         found = self.network.independent(options.strengths, sides[options.hand_index])
+        fronts, middles, backs = self.tables
         kernels.network_values_into(
-            options.starts, options.strengths, sides, hidden, *self.tables, self.weights,
+            options.starts, options.strengths, sides, hidden, fronts, middles, backs, self.weights,
             np.ascontiguousarray(level), found,
         )  # fmt: skip
         return found, surrender.astype(np.float64)

@@ -43,11 +43,8 @@ class Crowd:
         def last(old: IntArray, added: IntArray) -> IntArray:
             return np.concatenate([old, added])[-limit:]
 
-        plays = Plays(*(last(old, add) for old, add in zip(self.plays, new.plays, strict=True)))
-        return Crowd(
-            last(self.hands, new.hands), last(self.banks, new.banks), plays,
-            last(self.runs, new.runs),
-        )  # fmt: skip
+        mine, theirs = self.arrays(), new.arrays()
+        return Crowd.of({name: last(mine[name], theirs[name]) for name in mine})
 
     def population(self, runs_home: bool) -> Population:
         """All hands to be met."""

@@ -77,7 +77,7 @@ class Journal:
             return
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
-        shown = {"loss": scalars["losses/value"], "speed": scalars["charts/SPS"]}
+        shown: dict[str, Any] = {"loss": scalars["losses/value"], "speed": scalars["charts/SPS"]}
         if "eval/units_vs_greedy" in scalars:
             shown["greedy"] = f"{scalars['eval/units_vs_greedy']:+.2f}"
             shown["weakness"] = f"{scalars['eval/exploitability']:.4f}"

@@ -69,8 +69,8 @@ class Learner:
                 # A few hands met nobody: every process takes as many steps all the same.
                 order = np.resize(rng.permutation(len(lessons.targets)), steps * batch)
                 losses = []
-                for taken in torch.from_numpy(order).split(batch):
-                    picked = lessons.take(taken, self.how.device)
+                for taken in np.split(order, steps):
+                    picked = lessons.take(torch.from_numpy(taken), self.how.device)
                     losses.append(self._step(picked, ranks))
                     if not math.isfinite(losses[-1]):
                         raise ConfigError(
@@ -102,7 +102,10 @@ class Learner:
         level = (lessons.weights * errors).sum(dim=1, keepdim=True)
         differences = (lessons.weights * (errors - level) ** 2).sum(dim=1).mean()
         given_up = (found.surrender - lessons.surrender).square().mean()
-        return differences + self.how.level_weight * (level.square().mean() + given_up)
+        whole: torch.Tensor = differences + self.how.level_weight * (
+            level.square().mean() + given_up
+        )
+        return whole
 
     def _follow(self) -> None:
         """Move the running mean of the weights, faster at first."""

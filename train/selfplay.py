@@ -337,10 +337,10 @@ def check_config(config: Config, ranks: Ranks) -> None:
     if config.width & (config.width - 1):
         raise ConfigError(f"width {config.width}: give a power of two")
     open_ranges = {"learning_rate": 1.0, "average": 1.0, "focus": 1e3, "level_weight": 1e3}
-    for name, limit in open_ranges.items():
-        if not 0 < getattr(config, name) < limit:
+    for name, bound in open_ranges.items():
+        if not 0 < getattr(config, name) < bound:
             raise ConfigError(
-                f"{name} {getattr(config, name)}: give a number between 0 and {limit:g}"
+                f"{name} {getattr(config, name)}: give a number between 0 and {bound:g}"
             )
     if config.device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(f"device {config.device!r}: torch finds no GPU here; use cpu")
