@@ -102,10 +102,8 @@ class Learner:
         level = (lessons.weights * errors).sum(dim=1, keepdim=True)
         differences = (lessons.weights * (errors - level) ** 2).sum(dim=1).mean()
         given_up = (found.surrender - lessons.surrender).square().mean()
-        whole: torch.Tensor = differences + self.how.level_weight * (
-            level.square().mean() + given_up
-        )
-        return whole
+        levels: torch.Tensor = self.how.level_weight * (level.square().mean() + given_up)
+        return differences + levels
 
     def _follow(self) -> None:
         """Move the running mean of the weights, faster at first."""

@@ -208,14 +208,16 @@ def play_round(state: State, config: Config, ranks: Ranks) -> dict[str, float]:
     state.round = number
     seconds = time.perf_counter() - started
     state.seconds += seconds
-    return {
+    scalars = {
         "charts/deals": number * config.hands,
         "charts/SPS": config.hands / seconds,
         "charts/seconds": state.seconds,
         "losses/value": loss,
         "losses/learning_rate": learning_rate,
-        "losses/units_below_best": float(gains[is_newest].mean()),
     }
+    if is_newest.any():
+        scalars["losses/units_below_best"] = float(gains[is_newest].mean())
+    return scalars
 
 
 def _play(
