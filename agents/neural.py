@@ -8,6 +8,7 @@ import torch
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.network import ValueNetwork, hand_features
 from cpoker_env.agents.options import Option, list_options
+from cpoker_env.agents.ppo_policy import PlacementPolicy, policy_of
 
 from cpoker_env.arrangements import Frontier, frontier
 from cpoker_env.errors import CheckpointError
@@ -93,8 +94,10 @@ def choose_declarations(
     return declarations
 
 
-def load_policy(rules: Rules, num_players: int = 2, argument: str = "") -> NeuralPolicy:
-    """The policy of a checkpoint, `argument` being its path or shipped name.
+def load_policy(
+    rules: Rules, num_players: int = 2, argument: str = ""
+) -> NeuralPolicy | PlacementPolicy:
+    """The policy of a checkpoint of either learner, `argument` being its path or shipped name.
 
     Raises:
         CheckpointError: It cannot be read, was trained for other rules, or its tensors do not fit
@@ -108,6 +111,8 @@ def load_policy(rules: Rules, num_players: int = 2, argument: str = "") -> Neura
             f"checkpoint {argument!r} was trained for {stored.rules.name}, not {rules.name}: "
             "choose one of the same rules"
         )
+    if stored.config.get("kind") == "ppo":
+        return policy_of(stored, rules)
     network = ValueNetwork(rules, int(stored.config.get("width", 64)))
     try:
         network.load_state_dict(stored.weights)

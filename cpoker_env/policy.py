@@ -162,6 +162,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "balanced": "cpoker_env.agents.balanced:make_balanced",
     "equilibrium": "cpoker_env.agents.equilibrium:make_equilibrium",
     "search": "cpoker_env.agents.search:make_search",
+    "ppo": "cpoker_env.agents.ppo_policy:make_ppo",
     "checkpoint": "cpoker_env.agents.neural:load_policy",
     "external": "cpoker_env.agents.external:External",
 }
@@ -207,7 +208,7 @@ def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
     """A policy by name: "uniform", "greedy", "product", "balanced", "equilibrium",
-    "search", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
+    "search", "ppo", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.
