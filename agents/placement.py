@@ -90,9 +90,7 @@ class PlacementNetwork(nn.Module):
         for head in (self.actor, self.critic):
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
-        self.register_buffer(
-            "before", torch.ones(HAND_SIZE, HAND_SIZE).tril(-1), persistent=False
-        )
+        self.register_buffer("before", torch.ones(HAND_SIZE, HAND_SIZE).tril(-1), persistent=False)
         self.before: torch.Tensor
 
     def read(self, hidden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

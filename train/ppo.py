@@ -22,7 +22,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -45,7 +45,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from cpoker_env import kernels
 from cpoker_env.cards import HAND_SIZE
 from cpoker_env.errors import CheckpointError, ConfigError
-from cpoker_env.policy import Actions, DecisionBatch, Policy, decisions_for, make_policy
+from cpoker_env.policy import Actions, DecisionBatch, Policy, make_policy
 from cpoker_env.render import showdown_text
 from cpoker_env.rules import Rules, read_rules
 from cpoker_env.scoring import DECLARE, SHOW, STATUSES, SURRENDER
@@ -389,9 +389,7 @@ def _settle(
     state.crowd.append(Crowd(sets, bank, *plays))
     del state.crowd[: -config.crowd]
     crowd = Crowd(*map(np.concatenate, zip(*state.crowd, strict=True)))
-    mine = resolve(
-        ended.hands[:, 0], ended.rows[:, 0], _declarations(ended.statuses[:, 0]), rules
-    )
+    mine = resolve(ended.hands[:, 0], ended.rows[:, 0], _declarations(ended.statuses[:, 0]), rules)
     size, num_deals = len(won), config.deals
     values = np.empty(size, np.float32)
     surrender = np.empty(num_deals, np.float32)
@@ -488,9 +486,7 @@ def losses_of(
     change = log_chance - part.log_chances[free]
     ratio = change.exp()
     advantage = part.advantages[free]
-    policy = -torch.minimum(
-        ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage
-    ).mean()
+    policy = -torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage).mean()
     value = (values - part.returns[free]).square().mean()
     entropy = -(log_all.exp() * log_all).sum(dim=1).mean()
     with torch.no_grad():
@@ -552,3 +548,219 @@ def _deterministic() -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
+
+
+def save_state(path: Path, state: State, config: Config) -> None:
+    """Write a run's state to one file, whole or not at all."""
+    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
+    tensors |= {f"average.{k}": v for k, v in state.average.state_dict().items()}
+    for i, slot in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"adam.{i}.{k}": torch.as_tensor(v) for k, v in slot.items()}
+    for i, crowd in enumerate(state.crowd):
+        for name, array in crowd._asdict().items():
+            kept = array.view(np.int64) if array.dtype == np.uint64 else array
+            tensors[f"crowd.{i}.{name}"] = torch.from_numpy(np.ascontiguousarray(kept))
+    record = {
+        "round": state.round, "deals": state.deals, "seconds": state.seconds,
+        "crowd": len(state.crowd), "league": state.league.record(), "config": identity(config),
+    }  # fmt: skip
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    tensors |= state.league.tensors()
+    write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
+
+
+def load_state(path: Path, config: Config) -> State:
+    """A run's state as `save_state` wrote it.
+
+    Raises:
+        CheckpointError: Missing, damaged, or of a run with other settings.
+    """
+    record, tensors = load_run(path, identity(config))
+    state = start_state(config)
+    try:
+        state.network.load_state_dict(_under("network.", tensors))
+        state.average.load_state_dict(_under("average.", tensors))
+        adam = state.optimizer.state_dict()
+        for name, tensor in _under("adam.", tensors).items():
+            index, _, key = name.partition(".")
+            adam["state"].setdefault(int(index), {})[key] = tensor
+        state.optimizer.load_state_dict(adam)
+        for i in range(record["crowd"]):
+            arrays = {k: v.numpy() for k, v in _under(f"crowd.{i}.", tensors).items()}
+            arrays["masks"] = arrays["masks"].view(np.uint64)
+            state.crowd.append(Crowd(**arrays))
+        state.league = League.restore(record["league"], tensors)
+        state.round, state.deals = int(record["round"]), int(record["deals"])
+        state.seconds = float(record["seconds"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
+    return state
+
+
+def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def identity(config: Config) -> dict[str, Any]:
+    """Settings that decide the result."""
+    loose = (
+        "out", "resume", "eval_deals", "eval_every", "exploit_every", "save_every", "threads",
+        "rounds",
+    )  # fmt: skip
+    kept = {k: v for k, v in asdict(config).items() if k not in loose}
+    return {**kept, "num_rounds": config.num_rounds}
+
+
+def check_config(config: Config) -> None:
+    """Raise unless every number is in range.
+
+    Raises:
+        ConfigError: Names the field, the limit and the fix.
+    """
+    least = {
+        "deals": 1, "copies": 1, "crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
+        "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
+        "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1, "num_rounds": 1,
+        "seed": 0,
+    }  # fmt: skip
+    for name, limit in least.items():
+        if getattr(config, name) < limit:
+            raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
+    open_intervals = {
+        "learning_rate": (0, 1), "clip": (0, 1), "entropy": (0, 10), "entropy_end": (0, 10),
+        "max_norm": (0, math.inf),
+    }  # fmt: skip
+    for name, (low, high) in open_intervals.items():
+        if not low < getattr(config, name) < high:
+            raise ConfigError(
+                f"{name} {getattr(config, name)}: give a number between {low} and {high}"
+            )
+    for name in ("gae_lambda", "average", "latest_share"):
+        if not 0 <= getattr(config, name) <= 1:
+            raise ConfigError(f"{name} {getattr(config, name)}: give a number from 0 to 1")
+    if config.players not in (2, 3, 4):
+        raise ConfigError(f"players {config.players}: a table has 2 to 4")
+
+
+def main(config: Config) -> None:
+    """Train, save, and print the table against the heuristics.
+
+    Raises:
+        ConfigError: A setting out of range, or a loss that is no number.
+        CheckpointError: Nothing to resume, or a run already in the folder.
+    """
+    from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
+
+    check_config(config)
+    rules = read_rules(config.rules)
+    torch.set_num_threads(config.threads)
+    if config.device.startswith("cuda"):
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # so that it is deterministic
+    saved = config.folder / "state.safetensors"
+    if config.resume:
+        state = load_state(saved, config)
+    elif saved.exists():
+        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
+    else:
+        state = start_state(config)
+    env = make_env(config, rules)
+    console = Console()
+    console.print(f"training {config.rules} ({config.preset}) by PPO into {config.folder}")
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"),
+        TextColumn(
+            "{task.fields[speed]:,.0f} steps/s  v greedy {task.fields[greedy]:+.3f}  "
+            "v balanced {task.fields[balanced]:+.3f}"
+        ),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with (
+        Progress(*columns, console=Console(stderr=True)) as progress,
+        SummaryWriter(str(config.folder), purge_step=state.round) as writer,
+    ):
+        task = progress.add_task(
+            "rounds", total=config.num_rounds, completed=state.round, speed=0, greedy=0, balanced=0
+        )
+        while state.round < config.num_rounds:
+            scalars = play_round(state, env, config, rules)
+            if state.round % config.save_every == 0 or state.round == config.num_rounds:
+                save_state(saved, state, config)
+            if state.round % config.eval_every == 0:
+                scalars |= evaluate_shortly(state, config, rules)
+                progress.update(
+                    task, greedy=scalars["eval/units_vs_greedy"],
+                    balanced=scalars["eval/units_vs_balanced"],
+                )  # fmt: skip
+                writer.add_text("hand", picture(state, config, rules), state.round)
+            if state.round % config.exploit_every == 0:
+                scalars["eval/exploitability"] = exploitability(state, config, rules)
+            for name, value in scalars.items():
+                writer.add_scalar(name, value, state.round)
+            progress.update(task, advance=1, speed=scalars["charts/SPS"])
+    _finish(state, config, rules, console)
+
+
+EVAL_SEED = 1_000_003
+"""Added to the seed for matches, so that they use deals no round trained on."""
+SHORT_DEALS = 500
+"""Deals of a match that is only logged."""
+
+
+def evaluate_shortly(state: State, config: Config, rules: Rules) -> dict[str, float]:
+    """Short matches against the heuristics."""
+    policy = PlacementPolicy(state.average, rules)
+    scalars = {}
+    for name in ("greedy", "balanced"):
+        opponent = make_policy(name, rules, config.players)
+        short = duel(policy, opponent, rules, config.players, SHORT_DEALS, config.seed + EVAL_SEED)
+        scalars[f"eval/units_vs_{name}"] = short.units
+        scalars[f"eval/units_vs_{name}_95"] = short.half_width
+    return scalars
+
+
+def exploitability(state: State, config: Config, rules: Rules) -> float:
+    """The upper figure of a small measurement."""
+    policy = PlacementPolicy(state.average, rules)
+    _, gains = measure(policy, rules, config.players, 100, 200, config.seed, 1, num_tables=50)
+    return interval(gains.upper).mean
+
+
+def picture(state: State, config: Config, rules: Rules) -> str:
+    """A deal that the agent plays in all seats, as Markdown shows plain text."""
+    table = Table(rules, config.players)
+    deals = table.deal(config.seed + EVAL_SEED, np.array([state.round], np.uint64))
+    policy = PlacementPolicy(state.average, rules)
+    rng = np.random.default_rng(config.seed)
+    actions = table.act(deals, [(policy, list(range(config.players)))], rng)
+    shown = table.showdown(deals, actions, table.score(deals, actions), 0)
+    text = showdown_text(shown, colour=False)
+    return "\n".join("    " + line for line in text.splitlines())
+
+
+def _finish(state: State, config: Config, rules: Rules, console: Console) -> None:
+    policy = PlacementPolicy(state.average, rules)
+    results = [
+        duel(policy, make_policy(name, rules, config.players), rules, config.players,
+             config.eval_deals, config.seed + EVAL_SEED, ("trained", name))
+        for name in ("uniform", "greedy", "balanced")
+    ]  # fmt: skip
+    stored = {
+        **identity(config), "kind": "ppo", "deals_played": state.deals,
+        "seconds": round(state.seconds, 1),
+    }  # fmt: skip
+    save_checkpoint(
+        config.folder / "agent", state.average.state_dict(), rules, stored,
+        [asdict(result) for result in results],
+    )  # fmt: skip
+    title = f"{config.rules}, {config.players} seats, after {state.deals:,} deals of PPO"
+    console.print(results_table(results, title))
+    console.print(
+        f"saved {config.folder / 'agent'}.safetensors and .json; play it as "
+        f"ppo:{config.folder / 'agent'}"
+    )
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Config))
