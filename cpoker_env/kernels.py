@@ -2779,11 +2779,14 @@ def reachable_rows_into(hands, rows, at, row_tables, split_tables, rules, reacha
         for row in range(3):
             placed[:] = 0
             placed[row] = 1 << at[b]
+            room = 3 if row == 0 else 5
             for i in range(at[b]):
                 placed[rows[b, i]] |= 1 << i
-            reachable[b, row] = _is_reachable(
-                hands, b, placed, at[b] + 1, row_tables, split_tables, rules
-            )
+                room -= rows[b, i] == row
+            if room > 0:
+                reachable[b, row] = _is_reachable(
+                    hands, b, placed, at[b] + 1, row_tables, split_tables, rules
+                )
 
 
 @njit(cache=True)
@@ -2792,19 +2795,17 @@ def _is_reachable(hands, b, placed, num_placed, row_tables, split_tables, rules)
     known = (1 << num_placed) - 1
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     offset, fives, fronts, min_middle = row_tables
-    front_masks, masks, front_cards, five_cards, splits, _ = split_tables
-    for place in range(NUM_FRONTS):
-        if front_masks[place] & known != placed[0]:
+    front_masks, masks, front_cards, five_cards, _, remainders = split_tables
+    for place in range(masks.shape[0]):
+        if masks[place] & known != placed[2]:
             continue
-        front = _strength_of_front(hands, b, front_cards, place, offset, fronts)
-        for split in range(NUM_SPLITS):
-            x = splits[place, split, 0]
-            y = splits[place, split, 1]
-            for _ in range(2):
-                if masks[x] & known == placed[1] and masks[y] & known == placed[2]:
-                    middle = _strength_of_five(hands, b, five_cards, x, offset, fives)
-                    back = _strength_of_five(hands, b, five_cards, y, offset, fives)
-                    if _in_order(front, middle, back, min_middle, back_may_tie):
-                        return True
-                x, y = y, x
+        back = _strength_of_five(hands, b, five_cards, place, offset, fives)
+        for split in range(remainders.shape[1]):
+            five = remainders[place, split, 0]
+            three = remainders[place, split, 1]
+            if masks[five] & known == placed[1] and front_masks[three] & known == placed[0]:
+                middle = _strength_of_five(hands, b, five_cards, five, offset, fives)
+                front = _strength_of_front(hands, b, front_cards, three, offset, fronts)
+                if _in_order(front, middle, back, min_middle, back_may_tie):
+                    return True
     return False

@@ -75,6 +75,8 @@ class Config:
     """Seats at the table; the reward is units per opponent."""
     rounds: int | None = None
     """Rollouts in all; default by preset."""
+    mask: Literal["legal", "capacity"] = "legal"
+    """Rows open to learners: those a legal hand can follow, or, faster, all with room."""
     deals: int = 2048
     """Deals of a rollout."""
     copies: int = 4
@@ -236,7 +238,7 @@ def make_env(config: Config, rules: Rules) -> ChinesePokerVectorEnv:
     """Tables for a whole rollout; their opponents are seated round by round."""
     env = gym.make_vec(
         "ChinesePokerSequential-v0", config.deals * config.copies, rules=rules,
-        num_players=config.players, opponents=LeaguePlayers([]),
+        num_players=config.players, opponents=LeaguePlayers([]), mask=config.mask,
     )  # fmt: skip
     return cast(ChinesePokerVectorEnv, env)
 
