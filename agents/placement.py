@@ -1,26 +1,108 @@
-"""The network that places a card at a time, and what it sees.
+"""The network that places cards: what it prefers among the ways a hand may be laid.
 
-A hand's features go through a deep tower once; every step adds to that what lies where, the next
-card and the room left, as sums of learned vectors, and a short trunk reads the rest off. Suits are
+It scores every choice of a hand, its non-dominated legal arrangements and what it may declare, from
+the hand and the rows' strengths. That is a policy for the environment that places a card a step:
+the chance of a row is the share that the arrangements with the card in that row have of all that
+agree with the cards laid so far, an arrangement counting by the exponential of its score. Suits are
 renamed so that hands that differ by a renaming look alike: no row or pattern tells suits apart.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from cpoker_env.agents.network import NUM_ROW_FEATURES, row_features
 from torch import nn
 
+from cpoker_env.arrangements import frontier
 from cpoker_env.cards import HAND_SIZE
 from cpoker_env.policy import DecisionBatch
-from cpoker_env.rules import NUM_PATTERNS
+from cpoker_env.rules import F_WHEEL_SECOND_HIGH, NUM_PATTERNS, Rules
 
 NUM_ACTIONS = 5
 """Front, middle, back, surrender, declare."""
+SHOWS, SURRENDERS, DECLARES = range(3)
+_BITS = 3
+_FIRST = _BITS * (HAND_SIZE - 1)
 _COUNTS = (2, 3, 4)
 _SUIT_COUNTS = tuple(range(1, 9))
 _STRAIGHTS = np.array([[12, 0, 1, 2, 3], *([low + i for i in range(5)] for low in range(9))])
 NUM_FEATURES = 52 + 13 * 3 + 4 * len(_SUIT_COUNTS) + 5 * len(_STRAIGHTS) + NUM_PATTERNS + 2
-_ROOMS = 4 * 6 * 6
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What H hands may do, ragged: those of hand h are ``starts[h]:starts[h + 1]``, T in all.
+
+    starts: (H + 1,) int64. features: (H, NUM_FEATURES) float32. strengths: (T, 3) int64, zeros for
+    declarations. kinds: (T,) int64, SHOWS, SURRENDERS or DECLARES. codes: (T,) int64, the actions
+    of the 13 steps in three bits each, the first highest, zeros after a declaration.
+    """
+
+    starts: npt.NDArray[np.int64]
+    features: npt.NDArray[np.float32]
+    strengths: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def hand_of(self) -> npt.NDArray[np.int64]:
+        """(T,) int64: the hand of each choice."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+
+def list_choices(batch: DecisionBatch) -> Choices:
+    """All choices of B decisions: arrangements first, then what may be declared."""
+    options = frontier(batch.hands, batch.rules)
+    offered = np.stack([batch.can_surrender, batch.naturals >= 0], axis=1)
+    added = offered.sum(axis=1)
+    starts = options.starts + np.concatenate([[0], np.cumsum(added)])
+    total, found = int(starts[-1]), len(options.rows)
+    places = np.arange(found) + (starts[:-1] - options.starts[:-1])[options.hand_index]
+    strengths, kinds = np.zeros((total, 3), np.int64), np.zeros(total, np.int64)
+    codes = np.zeros(total, np.int64)
+    strengths[places] = options.strengths
+    codes[places] = encode(options.rows)
+    which, declared = np.nonzero(offered)
+    at = starts[which + 1] - added[which] + np.where(declared == 1, offered[which, 0], 0)
+    kinds[at] = declared + 1
+    codes[at] = (declared + 3) << _FIRST
+    return Choices(starts, see_hands(batch), strengths, kinds, codes)
+
+
+def encode(actions: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """(M,) codes of the actions (M, 13) of whole hands."""
+    codes = np.zeros(len(actions), np.int64)
+    for step in range(HAND_SIZE):
+        codes |= actions[:, step].astype(np.int64) << (_FIRST - _BITS * step)
+    return codes
+
+
+def decode(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """(M, 13) actions of codes (M,)."""
+    actions: npt.NDArray[np.int64] = codes[:, None] >> (_FIRST - _BITS * np.arange(HAND_SIZE)) & 7
+    return actions
+
+
+SAME = HAND_SIZE * NUM_ACTIONS
+"""Branch of a choice that is the very one chosen."""
+
+
+def branches(codes: npt.NDArray[np.int64], chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where codes leave others: ``step * NUM_ACTIONS + action`` of the first difference, or SAME.
+
+    The action is that of `codes`; the two have or broadcast to one shape.
+    """
+    differ = codes ^ chosen
+    # Below 2**53 a float knows its highest bit exactly.
+    highest = np.frexp(differ.astype(np.float64))[1] - 1
+    step = HAND_SIZE - 1 - highest // _BITS
+    action = codes >> np.maximum(_FIRST - _BITS * step, 0) & 7
+    return np.where(differ == 0, SAME, step * NUM_ACTIONS + action)
 
 
 def rename_suits(hands: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
@@ -37,10 +119,10 @@ def rename_suits(hands: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
     return renamed
 
 
-def see_hands(batch: DecisionBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Renamed cards (B, 13) and features (B, NUM_FEATURES) float32 of decisions.
+def see_hands(batch: DecisionBatch) -> npt.NDArray[np.float32]:
+    """Features (B, NUM_FEATURES) of the hands of decisions.
 
-    Features: card bits, ranks held twice, three and four times, suits held at least 1..8 times,
+    They are card bits, ranks held twice, three and four times, suits held at least 1..8 times,
     straights in any suits and in each suit, the best natural, the bank, whether one may surrender.
     """
     cards = rename_suits(batch.hands)
@@ -60,81 +142,56 @@ def see_hands(batch: DecisionBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[
         batch.bank[:, None],
         batch.can_surrender[:, None],
     ]
-    return cards, np.concatenate(parts, axis=1, dtype=np.float32)
+    features: npt.NDArray[np.float32] = np.concatenate(parts, axis=1, dtype=np.float32)
+    return features
 
 
 class PlacementNetwork(nn.Module):
-    """Preferences for the five actions of a step, and what the step is worth.
+    """Scores of choices, in units, and what a critic expects of them.
 
     Args:
-        width: Units of every step's trunk.
-        hand_width: Units of the hand's tower.
+        rules: Decide the order of the straights behind the row features.
+        width: Units of every hidden layer but the hand's.
+        hand_width: Units of the hand's hidden layer.
     """
 
-    def __init__(self, width: int = 256, hand_width: int = 512) -> None:
+    def __init__(self, rules: Rules, width: int = 64, hand_width: int = 256) -> None:
         super().__init__()
-        self.hand_tower = nn.Sequential(
-            nn.Linear(NUM_FEATURES, hand_width), nn.ReLU(),
-            nn.Linear(hand_width, hand_width), nn.ReLU(),
-            nn.Linear(hand_width, width),
-        )  # fmt: skip
-        self.placed = nn.Embedding(3 * 52, width)
-        self.next_card = nn.Embedding(52, width)
-        self.room = nn.Embedding(_ROOMS, width)
-        for table in (self.placed, self.next_card, self.room):
-            nn.init.normal_(table.weight, std=0.1)
-        self.first = nn.Linear(width, width)
-        self.second = nn.Linear(width, width)
-        self.actor = nn.Linear(width, NUM_ACTIONS)
-        self.critic = nn.Linear(width, 1)
-        for head in (self.actor, self.critic):
-            nn.init.zeros_(head.weight)
-            nn.init.zeros_(head.bias)
-        self.register_buffer("before", torch.ones(HAND_SIZE, HAND_SIZE).tril(-1), persistent=False)
-        self.before: torch.Tensor
+        fronts, fives = row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
+        self.front_features: torch.Tensor
+        self.five_features: torch.Tensor
+        self.register_buffer("front_features", torch.from_numpy(fronts), persistent=False)
+        self.register_buffer("five_features", torch.from_numpy(fives), persistent=False)
+        self.hand_tower = _tower(NUM_FEATURES, hand_width, width)
+        self.front_tower = _tower(NUM_ROW_FEATURES, width, width)
+        self.middle_tower = _tower(NUM_ROW_FEATURES, width, width)
+        self.back_tower = _tower(NUM_ROW_FEATURES, width, width)
+        self.kind = nn.Embedding(3, width)
+        self.hidden = nn.Linear(width, width)
+        self.heads = nn.Linear(width, 2)
+        nn.init.zeros_(self.heads.weight)
+        nn.init.zeros_(self.heads.bias)
 
-    def read(self, hidden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Preferences (..., 5) and values (...) of sums of vectors (..., width)."""
-        hidden = torch.relu(hidden)
-        hidden = hidden + torch.relu(self.first(hidden))
-        hidden = hidden + torch.relu(self.second(hidden))
-        return self.actor(hidden), self.critic(hidden).squeeze(-1)
-
-    def step(
-        self, laid: torch.Tensor, card: torch.Tensor, room: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Preferences (B, 5) and values (B,) of one step.
+    def forward(
+        self, features: torch.Tensor, hand_of: torch.Tensor, strengths: torch.Tensor,
+        kinds: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Scores and expectations, (T,) each.
 
         Args:
-            laid: (B, width), the hand's tower plus the vectors of what lies.
-            card: (B,) int64, the renamed card to place.
-            room: (B,) int64, see `room_index`.
+            features: (H, NUM_FEATURES) float32 of the hands.
+            hand_of: (T,) int64, the hand of each choice.
+            strengths, kinds: As `Choices` has them.
         """
-        return self.read(laid + self.next_card(card) + self.room(room))
-
-    def lay(self, laid: torch.Tensor, card: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
-        """The sum (B, width) after a card went to a row, 0..2."""
-        return laid + self.placed(52 * row + card)
-
-    def hidden(
-        self, features: torch.Tensor, cards: torch.Tensor, rows: torch.Tensor, rooms: torch.Tensor
-    ) -> torch.Tensor:
-        """Sums (H, G, 13, width) before every step of G ways to place each of H hands, for `read`.
-
-        Args:
-            features: (H, NUM_FEATURES) of the hands.
-            cards: (H, 13) int64.
-            rows: (H, G, 13) int64, 0..2.
-            rooms: (H, G, 13) int64.
-        """
-        placed = self.placed(52 * rows + cards[:, None])
-        seen = self.hand_tower(features)[:, None] + self.next_card(cards)
-        laid: torch.Tensor = torch.matmul(self.before, placed)
-        return laid + seen[:, None] + self.room(rooms)
+        rows = (
+            self.front_tower(self.front_features)[strengths[:, 0]]
+            + self.middle_tower(self.five_features)[strengths[:, 1]]
+            + self.back_tower(self.five_features)[strengths[:, 2]]
+        )
+        seen = self.hand_tower(features)[hand_of] + rows + self.kind(kinds)
+        scores, expected = self.heads(torch.relu(self.hidden(torch.relu(seen)))).unbind(1)
+        return scores, expected
 
 
-def room_index(room: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """Rooms (..., 3) of front, middle and back as one number each, 0..143."""
-    wide = room.astype(np.int64)
-    index: npt.NDArray[np.int64] = (wide[..., 0] * 6 + wide[..., 1]) * 6 + wide[..., 2]
-    return index
+def _tower(features: int, hidden: int, width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, width))

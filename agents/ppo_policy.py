@@ -1,31 +1,30 @@
-"""The policy that PPO learns: it places a card at a time, the likeliest row each time."""
+"""The policy that PPO learns: the likeliest way to place a hand's cards."""
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from cpoker_env.agents.checkpoint import Checkpoint, load_kind, shipped_for
-from cpoker_env.agents.placement import PlacementNetwork, room_index, see_hands
+from cpoker_env.agents.placement import (
+    DECLARES,
+    SURRENDERS,
+    Choices,
+    PlacementNetwork,
+    decode,
+    list_choices,
+)
 
-from cpoker_env import kernels
-from cpoker_env.arrangements import ROW_SIZES, evaluate
 from cpoker_env.cards import HAND_SIZE
 from cpoker_env.errors import CheckpointError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
-from cpoker_env.tables import tables_for
 
-CHUNK = 2048
-"""Hands placed at once."""
-_ROOM = np.array(ROW_SIZES, np.int8)
+CHUNK = 512
+"""Hands scored at once."""
 
 
 class PlacementPolicy:
-    """Plays what its network prefers at every step, and never fouls.
-
-    Rows are limited by their room alone; the few hands that foul so are placed again with rows
-    limited to those a legal arrangement can follow, the mask "legal" of the environment.
-    """
+    """Plays the choice its network scores highest; it never fouls, as no choice does."""
 
     def __init__(self, network: PlacementNetwork, rules: Rules) -> None:
         self.network = network
@@ -33,63 +32,39 @@ class PlacementPolicy:
 
     def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
         """Actions for B decisions."""
-        parts = [
-            self._place(take(batch, np.arange(at, min(at + CHUNK, len(batch)))))
-            for at in range(0, len(batch), CHUNK)
-        ]
-        return Actions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def _place(self, batch: DecisionBatch) -> Actions:
-        cards, features = see_hands(batch)
-        actions = self._walk(batch, cards, features, only_legal=False)
-        _, is_legal = evaluate(batch.hands, actions.rows, self.rules)
-        fouls = np.flatnonzero(~is_legal)
-        if len(fouls):
-            again = self._walk(take(batch, fouls), cards[fouls], features[fouls], only_legal=True)
-            actions.rows[fouls] = again.rows
+        actions = Actions(
+            np.full(len(batch), SHOW, np.int8), np.empty((len(batch), HAND_SIZE), np.int8)
+        )
+        for at in range(0, len(batch), CHUNK):
+            part = np.arange(at, min(at + CHUNK, len(batch)))
+            choices = list_choices(take(batch, part))
+            scores = self.scores(choices)
+            best = best_choices(choices, scores)
+            actions.declarations[part[choices.kinds[best] == SURRENDERS]] = SURRENDER
+            actions.declarations[part[choices.kinds[best] == DECLARES]] = DECLARE
+            # A hand that declares still says what it would show.
+            shown = best_choices(choices, np.where(choices.kinds > 0, -np.inf, scores))
+            actions.rows[part] = decode(choices.codes[shown])
         return actions
 
-    @torch.inference_mode()
-    def _walk(
-        self, batch: DecisionBatch, cards: npt.NDArray[np.int64],
-        features: npt.NDArray[np.float32], only_legal: bool,
-    ) -> Actions:  # fmt: skip
-        network, size = self.network, len(batch)
-        everyone = np.arange(size)
-        actions = Actions(np.full(size, SHOW, np.int8), np.full((size, HAND_SIZE), 3, np.int8))
-        room = np.tile(_ROOM, (size, 1))
-        laid = network.hand_tower(torch.from_numpy(features))
-        for step in range(HAND_SIZE):
-            card = torch.from_numpy(cards[:, step])
-            preferences, _ = network.step(laid, card, torch.from_numpy(room_index(room)))
-            liked = preferences.float().numpy()
-            open_rows = room > 0
-            if only_legal:
-                open_rows = self._open_rows(batch, actions.rows, step)
-            row = np.where(open_rows, liked[:, :3], -np.inf).argmax(axis=1)
-            if step == 0:
-                best = liked[everyone, row]
-                for offered, place in (
-                    (batch.can_surrender, SURRENDER + 2), (batch.naturals >= 0, DECLARE + 2),
-                ):  # fmt: skip
-                    wins = offered & (liked[:, place] > best)
-                    actions.declarations[wins] = place - 2
-                    best = np.where(wins, liked[:, place], best)
-            actions.rows[:, step] = row
-            room[everyone, row] -= 1
-            laid = network.lay(laid, card, torch.from_numpy(row))
-        return actions
+    def scores(self, choices: Choices) -> npt.NDArray[np.float32]:
+        """(T,) scores of choices."""
+        with torch.inference_mode():
+            scores, _ = self.network(
+                torch.from_numpy(choices.features), torch.from_numpy(choices.hand_of),
+                torch.from_numpy(choices.strengths), torch.from_numpy(choices.kinds),
+            )  # fmt: skip
+        found: npt.NDArray[np.float32] = scores.numpy()
+        return found
 
-    def _open_rows(
-        self, batch: DecisionBatch, rows: npt.NDArray[np.int8], step: int
-    ) -> npt.NDArray[np.bool_]:
-        reachable = np.empty((len(batch), 3), np.int8)
-        tables = tables_for(self.rules)
-        kernels.reachable_rows_into(
-            batch.hands, rows, np.full(len(batch), step, np.int64), tables.rows, tables.splits,
-            self.rules.packed, reachable,
-        )  # fmt: skip
-        return reachable > 0
+
+def best_choices(choices: Choices, scores: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+    """(H,) index of each hand's best choice, the first of equals."""
+    top = np.maximum.reduceat(scores, choices.starts[:-1])
+    wins = np.flatnonzero(scores == top[choices.hand_of])
+    _, first = np.unique(choices.hand_of[wins], return_index=True)
+    best: npt.NDArray[np.int64] = wins[first]
+    return best
 
 
 def take(batch: DecisionBatch, where: npt.NDArray[np.integer]) -> DecisionBatch:
@@ -108,7 +83,8 @@ def policy_of(stored: Checkpoint, rules: Rules) -> PlacementPolicy:
         CheckpointError: Its tensors do not fit the network that its settings name.
     """
     try:
-        network = PlacementNetwork(int(stored.config["width"]), int(stored.config["hand_width"]))
+        width, hand_width = int(stored.config["width"]), int(stored.config["hand_width"])
+        network = PlacementNetwork(rules, width, hand_width)
         network.load_state_dict(stored.weights)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

@@ -1,17 +1,16 @@
 """PPO on `ChinesePokerSequential-v0`: a network learns to place a card a step against its own past.
 
-A rollout is whole deals, so a run needs no state of the environment: deal h of round r is named by
-the seed, r and h. Its opponents are snapshots from a league. Two things keep the luck of the cards
-out of what an action is credited with, and neither depends on the action, so both leave the
-gradient's mean where it is:
+Each round plays whole deals against snapshots from a league, estimates advantages and takes clipped
+steps on them. Two things keep the luck of the cards out of what an action is credited with; neither
+depends on the action, so the gradient's mean stays what it is:
 
 * every deal is played several times, and a play is credited with what it wins more than the others
-  do on average; hands whose plays all agree teach nothing and are left out of the update;
+  do on average; hands whose plays all win the same teach next to nothing and are left out;
 * what a play wins is its mean over the opponents' hands of the last rounds that share no card with
   it, each settled by the rules; `--crowd 0` takes the environment's reward alone.
 
-The critic learns what is left. The weights that play, in the league and at the end, are a running
-mean of those that learn.
+Opponents are met one at a time, so with a crowd the coupling of a home run is not learned. The
+weights that play, in the league and at the end, are a running mean of those that learn.
 
     python -m train.ppo --rules four_two --preset quick
 """
@@ -20,41 +19,45 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, NoReturn
 
-import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 import safetensors.torch
 import torch
 from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
-from cpoker_env.agents.placement import PlacementNetwork, room_index, see_hands
-from cpoker_env.agents.population import resolve
-from cpoker_env.agents.ppo_policy import PlacementPolicy, take
+from cpoker_env.agents.placement import NUM_ACTIONS, SAME, Choices, PlacementNetwork, branches
+from cpoker_env.agents.ppo_policy import PlacementPolicy
 from cpoker_env.train.evaluate import duel
 from cpoker_env.train.exploitability import interval, measure
 from cpoker_env.train.league import League
 from cpoker_env.train.matrix import results_table
+from cpoker_env.train.rollout import (
+    Crowd,
+    IntArray,
+    actions_of,
+    crowd_of,
+    deal,
+    draw,
+    make_env,
+    play,
+    seat_opponents,
+    settle,
+)
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cpoker_env import kernels
 from cpoker_env.cards import HAND_SIZE
 from cpoker_env.errors import CheckpointError, ConfigError
-from cpoker_env.policy import Actions, DecisionBatch, Policy, make_policy
+from cpoker_env.policy import Policy, make_policy
 from cpoker_env.render import showdown_text
 from cpoker_env.rules import Rules, read_rules
-from cpoker_env.scoring import DECLARE, SHOW, STATUSES, SURRENDER
+from cpoker_env.scoring import STATUSES
 from cpoker_env.table import Table
-from cpoker_env.tables import tables_for
 from cpoker_env.vector import ChinesePokerVectorEnv
-
-IntArray = npt.NDArray[Any]
-_NORMAL, _FOUL, _SURRENDER, _NATURAL = range(len(STATUSES))
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,10 @@ class Config:
     """Seats at the table; the reward is units per opponent."""
     rounds: int | None = None
     """Rollouts in all; default by preset."""
-    mask: Literal["legal", "capacity"] = "legal"
-    """Rows open to learners: those a legal hand can follow, or, faster, all with room."""
     deals: int = 2048
     """Deals of a rollout."""
-    copies: int = 4
-    """Times each deal is played."""
+    copies: int = 8
+    """Times each deal is played, 2 or more."""
     crowd: int = 16
     """Rounds of opponents' hands that a play is settled against; 0 for its own deal's alone."""
     opponents: int = 400
@@ -88,16 +89,16 @@ class Config:
     epochs: int = 2
     """Passes over a rollout."""
     batch: int = 256
-    """Hands of a gradient step, each with all its copies."""
-    learning_rate: float = 1e-3
+    """Hands of a gradient step, each with all its plays."""
+    learning_rate: float = 2e-3
     """Adam's first step size; falls to a fiftieth along a cosine."""
     clip: float = 0.2
     """How far the ratio of new to old chances counts."""
     gae_lambda: float = 0.95
     """How far the advantage looks past the critic, 1 to the end of the deal."""
-    entropy: float = 0.1
-    """Units that an action's surprise is worth at first."""
-    entropy_end: float = 0.002
+    temperature: float = 0.1
+    """Units that make e times likelier, and that a unit of entropy is worth, at first."""
+    temperature_end: float = 0.005
     """The same at the end; in between it falls by a constant factor a round."""
     value_weight: float = 0.5
     """Weight of the critic's squared error in the loss."""
@@ -105,10 +106,10 @@ class Config:
     """Largest norm of a gradient."""
     average: float = 0.995
     """Share of the running mean of the weights that a gradient step leaves."""
-    width: int = 256
-    """Units of the trunk of every step."""
-    hand_width: int = 512
-    """Units of the tower over the hand."""
+    width: int = 64
+    """Units of the network's hidden layers."""
+    hand_width: int = 256
+    """Units of the hidden layer that reads the hand."""
     league: int = 8
     """Snapshots the league keeps."""
     latest_share: float = 0.7
@@ -146,45 +147,72 @@ class Config:
             else Path("runs") / f"{Path(self.rules).stem}-{self.preset}-ppo"
         )
 
-
-class Crowd(NamedTuple):
-    """P opponents' hands as they were played.
-
-    masks (P,) uint64 card sets; bank (P,) int8; strengths (P, 3) int16; status, naturals (P,) int8;
-    keys (P,) int64.
-    """
-
-    masks: npt.NDArray[np.uint64]
-    bank: npt.NDArray[np.int8]
-    strengths: npt.NDArray[np.int16]
-    status: npt.NDArray[np.int8]
-    naturals: npt.NDArray[np.int8]
-    keys: npt.NDArray[np.int64]
+    def temperature_at(self, number: int) -> float:
+        """The temperature of a round."""
+        progress = number / max(self.num_rounds - 1, 1)
+        return self.temperature * (self.temperature_end / self.temperature) ** progress
 
 
-class Rollout(NamedTuple):
-    """H deals played G times each; steps after a declaration are not `free`.
+class Batch(NamedTuple):
+    """H hands played G times each, with their T choices.
 
-    features (H, F), cards (H, 13), rows (H, G, 13) 0..2, rooms (H, G, 13), actions (H, G, 13) 0..4,
-    masks (H, G, 13, 5) bool, log_chances, values, advantages, returns (H, G, 13), free (H, G, 13)
-    bool, whether there was a choice.
+    features (H, F) float32; hand_of, kinds (T,), strengths (T, 3) int64 as `Choices` has them;
+    branch (T, G) int64, where each choice leaves each play; log_chances, advantages, returns
+    (H, G, 13) float32.
     """
 
     features: torch.Tensor
-    cards: torch.Tensor
-    rows: torch.Tensor
-    rooms: torch.Tensor
-    actions: torch.Tensor
-    masks: torch.Tensor
+    hand_of: torch.Tensor
+    kinds: torch.Tensor
+    strengths: torch.Tensor
+    branch: torch.Tensor
     log_chances: torch.Tensor
-    values: torch.Tensor
     advantages: torch.Tensor
     returns: torch.Tensor
-    free: torch.Tensor
 
-    def take(self, where: torch.Tensor) -> "Rollout":
-        """Some of the hands."""
-        return Rollout(*(part[where] for part in self))
+
+class Rollout(NamedTuple):
+    """H hands with what they may do, the choices played (H, G), and what that won (H, G).
+
+    log_chances, advantages and returns are (H, G, 13), see `Batch`.
+    """
+
+    choices: Choices
+    chosen: IntArray
+    won: IntArray
+    log_chances: torch.Tensor
+    advantages: torch.Tensor
+    returns: torch.Tensor
+
+    def batch(self, hands: IntArray, device: str) -> Batch:
+        """Some of the hands, on a device."""
+        choices, chosen = self.choices, self.chosen[hands]
+        sizes = np.diff(choices.starts)[hands]
+        ends = np.cumsum(sizes)
+        hand_of = np.repeat(np.arange(len(hands)), sizes)
+        places = np.arange(ends[-1]) + (choices.starts[hands] - ends + sizes)[hand_of]
+        codes = choices.codes
+        arrays = (
+            choices.features[hands], hand_of, choices.kinds[places], choices.strengths[places],
+            branches(codes[places][:, None], codes[chosen][hand_of]),
+        )  # fmt: skip
+        there = [torch.from_numpy(array).to(device) for array in arrays]
+        where = torch.from_numpy(hands)
+        told = (self.log_chances, self.advantages, self.returns)
+        return Batch(*there, *(part[where].to(device) for part in told))
+
+
+class Steps(NamedTuple):
+    """What a network makes of the 13 steps of H times G plays, (H, G, 13) each.
+
+    log_chances of the actions taken, entropy of what could have been, values before the step, and
+    whether there was a choice.
+    """
+
+    log_chances: torch.Tensor
+    entropy: torch.Tensor
+    values: torch.Tensor
+    had_choice: torch.Tensor
 
 
 @dataclass
@@ -201,62 +229,29 @@ class State:
     seconds: float = 0.0
 
 
-class LeaguePlayers:
-    """Opponents: each deal is played by one of some snapshots, the copies of a deal alike."""
-
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        self.policies = policies
-
-    def act(self, batch: DecisionBatch, rng: np.random.Generator) -> Actions:
-        """Actions for B decisions."""
-        keys = np.stack([batch.seeds, batch.indices, batch.seats.astype(np.uint64)], axis=1)
-        _, first, again = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        actions = Actions(np.empty(len(first), np.int8), np.empty((len(first), 13), np.int8))
-        share = (batch.seeds[first] % np.uint64(len(self.policies))).astype(np.int64)
-        for place, policy in enumerate(self.policies):
-            mine = np.flatnonzero(share == place)
-            if len(mine):
-                found = policy.act(take(batch, first[mine]), rng)
-                actions.declarations[mine], actions.rows[mine] = found.declarations, found.rows
-        again = again.reshape(-1)
-        return Actions(actions.declarations[again], actions.rows[again])
-
-
-def start_state(config: Config) -> State:
+def start_state(config: Config, rules: Rules) -> State:
     """A run before its first round, weights drawn from the seed."""
     torch.manual_seed(config.seed)
-    network = PlacementNetwork(config.width, config.hand_width).to(config.device)
-    average = PlacementNetwork(config.width, config.hand_width)
-    average.load_state_dict(network.state_dict())
+    average = PlacementNetwork(rules, config.width, config.hand_width)
+    network = PlacementNetwork(rules, config.width, config.hand_width).to(config.device)
+    network.load_state_dict(average.state_dict())
     league = League(config.league, config.latest_share)
     league.add("round-0", average.state_dict())
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     return State(network, average, optimizer, league, [])
 
 
-def make_env(config: Config, rules: Rules) -> ChinesePokerVectorEnv:
-    """Tables for a whole rollout; their opponents are seated round by round."""
-    env = gym.make_vec(
-        "ChinesePokerSequential-v0", config.deals * config.copies, rules=rules,
-        num_players=config.players, opponents=LeaguePlayers([]), mask=config.mask,
-    )  # fmt: skip
-    return cast(ChinesePokerVectorEnv, env)
-
-
-def seat_opponents(
-    env: ChinesePokerVectorEnv, state: State, config: Config, rules: Rules,
-    rng: np.random.Generator,
-) -> None:  # fmt: skip
-    """Draw snapshots and let them play the other seats."""
-    policies: dict[str, Policy] = {}
+def draw_opponents(
+    state: State, config: Config, rules: Rules, rng: np.random.Generator
+) -> list[Policy]:
+    """Snapshots from the league, ready to play."""
+    made: dict[str, Policy] = {}
     names = state.league.draw(rng, config.opponents_drawn)
-    for name in names:
-        if name not in policies:
-            network = PlacementNetwork(config.width, config.hand_width)
-            network.load_state_dict(state.league.weights(name))
-            policies[name] = PlacementPolicy(network.eval(), rules)
-    players = cast(LeaguePlayers, env.learners.opponents[0])
-    players.policies = [policies[name] for name in names]
+    for name in set(names):
+        network = PlacementNetwork(rules, config.width, config.hand_width)
+        network.load_state_dict(state.league.weights(name))
+        made[name] = PlacementPolicy(network.eval(), rules)
+    return [made[name] for name in names]
 
 
 @torch.no_grad()
@@ -265,238 +260,165 @@ def collect(
     rng: np.random.Generator,
 ) -> tuple[Rollout, dict[str, float]]:  # fmt: skip
     """Play a rollout; returns it with the scalars to log."""
-    num_deals, copies, device = config.deals, config.copies, config.device
-    size = num_deals * copies
-    first = ((config.seed + 1) << 40) + state.round * num_deals
-    seeds = [first + deal for deal in range(num_deals) for _ in range(copies)]
-    obs, info = env.reset(seed=seeds)
-    mask = info["action_mask"].astype(np.bool_)
-    batch = _learners_decisions(env, copies)
-    cards, features = see_hands(batch)
-    features_there = torch.from_numpy(features).to(device)
-    cards_there = torch.from_numpy(cards).to(device)
-    each_card = cards_there.repeat_interleave(copies, dim=0)
-    laid = state.network.hand_tower(features_there).repeat_interleave(copies, dim=0)
-
-    shape = (size, HAND_SIZE)
-    actions, rooms = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    masks = np.ones((*shape, 5), np.bool_)
-    log_chances = torch.zeros(shape, device=device)
-    values = torch.zeros(shape, device=device)
-    alive = np.ones(size, np.bool_)
-    free = np.zeros(shape, np.bool_)
-    ended = _Ended(size, config.players)
-    for step in range(HAND_SIZE):
-        rooms[:, step], masks[:, step] = room_index(obs["room"]), mask
-        free[:, step] = alive & (mask.sum(axis=1) > 1)
-        preferences, values[:, step] = state.network.step(
-            laid, each_card[:, step], torch.from_numpy(rooms[:, step]).to(device)
-        )
-        log_all = masked_log_chances(preferences, torch.from_numpy(mask).to(device))
-        luck = torch.from_numpy(rng.random(size, np.float32)).to(device)
-        action = draw_actions(log_all, luck)
-        log_chances[:, step] = log_all.gather(1, action[:, None]).squeeze(1)
-        laid = state.network.lay(laid, each_card[:, step], action.clamp(max=2))
-        actions[:, step] = action.cpu().numpy()
-        obs, _, terminated, _, info = env.step(actions[:, step])
-        ended.keep(info, terminated & alive)
-        alive &= ~terminated
-        mask = info["action_mask"].astype(np.bool_)
-
-    won, scalars = _settle(ended, batch, state, config, rules)
-    by_copy = won.reshape(num_deals, copies)
-    others = (by_copy.sum(axis=1, keepdims=True) - by_copy) / max(copies - 1, 1)
-    gained = (by_copy - others if copies > 1 else by_copy).reshape(-1)
-    length = np.where(actions[:, 0] > 2, 1, HAND_SIZE)
-    advantages = advantages_of(
-        values, torch.from_numpy(gained.astype(np.float32)).to(device),
-        torch.from_numpy(length).to(device), config.gae_lambda,
-    )  # fmt: skip
-
-    def grouped(array: IntArray) -> torch.Tensor:
-        return torch.from_numpy(array).to(device).reshape(num_deals, copies, *array.shape[1:])
-
-    by_deal = (num_deals, copies, HAND_SIZE)
-    rollout = Rollout(
-        features_there, cards_there, grouped(np.minimum(actions, 2)), grouped(rooms),
-        grouped(actions), grouped(masks), log_chances.reshape(by_deal), values.reshape(by_deal),
-        advantages.reshape(by_deal), (advantages + values).reshape(by_deal), grouped(free),
-    )  # fmt: skip
-    if copies > 1:
-        teaches = torch.from_numpy(np.ptp(by_copy, axis=1) > 0).to(device)
-        rollout = rollout.take(teaches)
-    scalars["charts/hands_that_teach"] = len(rollout.cards) / num_deals
+    seat_opponents(env, draw_opponents(state, config, rules, rng))
+    first = ((config.seed + 1) << 40) + state.round * config.deals
+    decisions, choices = deal(env, first, config.copies)
+    acting = PlacementPolicy(state.network, rules)
+    scores = acting.scores(choices).astype(np.float64) / config.temperature_at(state.round)
+    top = np.maximum.reduceat(scores, choices.starts[:-1])
+    chosen = draw(choices, np.exp(scores - top[choices.hand_of]), config.copies, rng)
+    ended = play(env, actions_of(choices, chosen), rng)
+    won = ended.units[:, 0] / (config.players - 1)
+    shares = np.bincount(ended.statuses[:, 0], minlength=len(STATUSES)) / len(won)
+    scalars = {"charts/units": float(won.mean())}
+    scalars |= {f"charts/{name}": share for name, share in zip(STATUSES, shares, strict=True)}
+    if config.crowd:
+        state.crowd.append(crowd_of(ended, config.copies, rules))
+        del state.crowd[: -config.crowd]
+        crowd = Crowd(*map(np.concatenate, zip(*state.crowd, strict=True)))
+        won = settle(ended, decisions, crowd, config.opponents, rules)
+    won = won.reshape(chosen.shape)
+    nothing = torch.zeros(*chosen.shape, HAND_SIZE)
+    rollout = Rollout(choices, chosen, won, nothing, nothing.clone(), nothing.clone())
     return rollout, scalars
 
 
-def _learners_decisions(env: ChinesePokerVectorEnv, copies: int) -> DecisionBatch:
-    """What the learners' seats of the deals see, each deal once."""
-    deals = env.learners.deals
-    assert deals is not None, "reset before it is read"
-    whole = env.learners.table.decisions(deals, [0])
-    return take(whole, np.arange(0, len(whole), copies))
+@torch.no_grad()
+def add_advantages(rollout: Rollout, state: State, config: Config, hands: IntArray) -> None:
+    """Fill in what the acting network makes of some hands' plays, and their advantages."""
+    copies = rollout.won.shape[1]
+    others = (rollout.won.sum(axis=1, keepdims=True) - rollout.won) / (copies - 1)
+    gained = torch.from_numpy((rollout.won - others).astype(np.float32))
+    for at in range(0, len(hands), config.batch):
+        part = hands[at : at + config.batch]
+        steps = read_steps(
+            state.network, rollout.batch(part, config.device), config.temperature_at(state.round)
+        )
+        where = torch.from_numpy(part)
+        advantages = advantages_of(
+            steps.values.cpu(), gained[where], steps.had_choice.cpu(), config.gae_lambda
+        )
+        rollout.log_chances[where] = steps.log_chances.cpu()
+        rollout.advantages[where] = advantages
+        rollout.returns[where] = advantages + steps.values.cpu()
 
 
-class _Ended:
-    """What the environment told of deals as they ended, (B, ...) each."""
+def read_steps(network: PlacementNetwork, part: Batch, temperature: float) -> Steps:
+    """Chances, entropy and values of the steps of plays.
 
-    def __init__(self, size: int, players: int) -> None:
-        self.units = np.zeros((size, players))
-        self.hands = np.zeros((size, players, HAND_SIZE), np.int8)
-        self.rows = np.zeros((size, players, HAND_SIZE), np.int8)
-        self.statuses = np.zeros((size, players), np.int8)
+    The choices that agree with a play before a step share out the chances of the step's actions by
+    their weights; the state is worth their mean expectation.
+    """
+    scores, expected = network(part.features, part.hand_of, part.strengths, part.kinds)
+    num_hands, copies = len(part.features), part.branch.shape[1]
+    logits = scores / temperature
+    top = torch.full((num_hands,), -torch.inf, device=scores.device)
+    top = top.scatter_reduce(0, part.hand_of, logits.detach(), "amax")
+    weights = (logits - top[part.hand_of]).exp()
+    plays = part.hand_of[:, None] * copies + torch.arange(copies, device=scores.device)
+    cells = (plays * (SAME + 1) + part.branch).reshape(-1)
 
-    def keep(self, info: dict[str, Any], where: npt.NDArray[np.bool_]) -> None:
-        if where.any():
-            told = info["final_info"]
-            self.units[where] = told["units"][where]
-            self.hands[where] = told["hands"][where]
-            self.rows[where] = told["arrangements"][where]
-            self.statuses[where] = told["statuses"][where]
+    def gather(amounts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sums (H, G, 1) of the choice played, and (H, G, 13, 5) by where others leave it."""
+        each = amounts[:, None].expand(-1, copies).reshape(-1)
+        sums = torch.zeros(num_hands * copies * (SAME + 1), device=scores.device)
+        sums = sums.index_add(0, cells, each).reshape(num_hands, copies, SAME + 1)
+        by_step = sums[..., :SAME].reshape(num_hands, copies, HAND_SIZE, NUM_ACTIONS)
+        return sums[..., SAME:], by_step
 
-
-def _declarations(statuses: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Declarations behind statuses."""
-    found = np.full(statuses.shape, SHOW, np.int8)
-    found[statuses == _SURRENDER] = SURRENDER
-    found[statuses == _NATURAL] = DECLARE
-    return found
-
-
-def _settle(
-    ended: _Ended, batch: DecisionBatch, state: State, config: Config, rules: Rules
-) -> tuple[npt.NDArray[np.float64], dict[str, float]]:
-    """Units per opponent of every play, the crowd having been joined by the new opponents."""
-    won = ended.units[:, 0] / (config.players - 1)
-    fouls = ended.statuses[:, 0] == _FOUL
-    scalars = {
-        "charts/units": float(won.mean()),
-        "charts/fouls": float(fouls.mean()),
-        "charts/surrenders": float((ended.statuses[:, 0] == _SURRENDER).mean()),
-        "charts/declared": float((ended.statuses[:, 0] == _NATURAL).mean()),
-    }
-    if not config.crowd:
-        return won, scalars
-    once = slice(None, None, config.copies)
-    hands = ended.hands[once, 1:].reshape(-1, HAND_SIZE)
-    plays = resolve(
-        hands, ended.rows[once, 1:].reshape(-1, HAND_SIZE),
-        _declarations(ended.statuses[once, 1:]).reshape(-1), rules,
-    )  # fmt: skip
-    bank = np.zeros(len(hands), np.int8)
-    if rules.banker is not None:
-        seats = np.tile(np.arange(1, config.players), config.deals)
-        bank = np.where(seats == rules.banker, 1, -1).astype(np.int8)
-    sets = (np.uint64(1) << hands.astype(np.uint64)).sum(axis=1, dtype=np.uint64)
-    state.crowd.append(Crowd(sets, bank, *plays))
-    del state.crowd[: -config.crowd]
-    crowd = Crowd(*map(np.concatenate, zip(*state.crowd, strict=True)))
-    mine = resolve(ended.hands[:, 0], ended.rows[:, 0], _declarations(ended.statuses[:, 0]), rules)
-    size, num_deals = len(won), config.deals
-    values = np.empty(size, np.float32)
-    surrender = np.empty(num_deals, np.float32)
-    declare = np.empty(num_deals, np.float32)
-    met = np.empty(num_deals, np.int32)
-    kernels.population_values_into(
-        batch.hands, np.arange(0, size + 1, config.copies), mine.strengths, batch.naturals,
-        batch.bank, *crowd, config.opponents, tables_for(rules).naturals, rules.packed,
-        values, surrender, declare, met,
-    )  # fmt: skip
-    by_status = np.stack(
-        [values, won, surrender.repeat(config.copies), declare.repeat(config.copies)]
-    )
-    told = by_status[ended.statuses[:, 0], np.arange(size)]
-    return np.where((met > 0).repeat(config.copies), told, won), scalars
-
-
-def masked_log_chances(preferences: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Logarithms of the chances (..., 5) of actions, very low where masked."""
-    return torch.log_softmax(preferences.masked_fill(~mask, -1e9), dim=-1)
-
-
-def draw_actions(log_chances: torch.Tensor, luck: torch.Tensor) -> torch.Tensor:
-    """Actions (B,) int64 by chances (B, 5) and numbers (B,) drawn from 0 to 1."""
-    rising = log_chances.exp().cumsum(dim=1)
-    drawn = (rising < luck[:, None] * rising[:, -1:]).sum(dim=1).clamp(max=4)
-    is_open = log_chances.gather(1, drawn[:, None]).squeeze(1) > -1e8
-    return torch.where(is_open, drawn, log_chances.argmax(dim=1))
+    later = torch.ones(HAND_SIZE, HAND_SIZE, device=scores.device).tril(-1)
+    own, others = gather(weights)
+    leaving = others.sum(dim=3)
+    after = (own + leaving @ later).clamp(min=1e-30)
+    before = after + leaving
+    shares = torch.cat([after[..., None], others], dim=3) / before[..., None]
+    entropy = -(shares * shares.clamp(min=1e-9).log()).sum(dim=3)
+    own_worth, others_worth = gather(weights.detach() * expected)
+    worth_leaving = others_worth.sum(dim=3)
+    values = (own_worth + worth_leaving @ later + worth_leaving) / before.detach()
+    return Steps(after.log() - before.log(), entropy, values, leaving.detach() > 0)
 
 
 def advantages_of(
-    values: torch.Tensor, gained: torch.Tensor, length: torch.Tensor, gae_lambda: float
+    values: torch.Tensor, gained: torch.Tensor, had_choice: torch.Tensor, gae_lambda: float
 ) -> torch.Tensor:
-    """Generalised advantage estimates (B, 13), undiscounted, of deals rewarded at their end.
+    """Generalised advantage estimates (..., 13), undiscounted, of deals rewarded at their end.
 
     Args:
-        values: (B, 13) the critic's.
-        gained: (B,) the reward at the last step.
-        length: (B,) int64 steps; later ones get 0.
+        values: (..., 13) the critic's, before each step.
+        gained: (...) the reward after the last.
+        had_choice: (..., 13) whether a step is one; the others do not fade what follows.
         gae_lambda: See `Config`.
     """
-    advantages = torch.zeros_like(values)
-    after = torch.zeros_like(gained)
-    following = torch.zeros_like(gained)
-    for step in reversed(range(values.shape[1])):
-        is_last, is_played = length == step + 1, length > step
-        target = torch.where(is_last, gained, following)
-        delta = target - values[:, step]
-        after = torch.where(is_played, delta + gae_lambda * torch.where(is_last, 0.0, after), 0.0)
-        following = values[:, step]
-        advantages[:, step] = after
+    advantages = torch.empty_like(values)
+    following, later = gained, torch.zeros_like(gained)
+    for step in reversed(range(values.shape[-1])):
+        later = following - values[..., step] + later
+        advantages[..., step] = later
+        later = torch.where(had_choice[..., step], gae_lambda * later, later)
+        following = values[..., step]
     return advantages
 
 
 def update(
     state: State, rollout: Rollout, config: Config, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Improve the network on a rollout; returns the losses."""
+    """Improve the network on a rollout; returns the scalars to log."""
     progress = state.round / max(config.num_rounds - 1, 1)
     rate = config.learning_rate * (0.51 + 0.49 * math.cos(math.pi * progress))
-    entropy_weight = config.entropy * (config.entropy_end / config.entropy) ** progress
+    temperature = config.temperature_at(state.round)
     for group in state.optimizer.param_groups:
         group["lr"] = rate
+    hands = np.flatnonzero(np.ptp(rollout.won, axis=1) > 0)
+    add_advantages(rollout, state, config, hands)
     told: list[list[float]] = []
     for _ in range(config.epochs):
-        order = torch.from_numpy(rng.permutation(len(rollout.cards))).to(config.device)
+        order = rng.permutation(hands)
         for at in range(0, len(order), config.batch):
-            part = rollout.take(order[at : at + config.batch])
-            losses, scalars = losses_of(state.network, part, config.clip)
-            loss = losses[0] + config.value_weight * losses[1] - entropy_weight * losses[2]
+            part = rollout.batch(order[at : at + config.batch], config.device)
+            losses, others = losses_of(state.network, part, temperature, config.clip)
+            loss = losses[0] + config.value_weight * losses[1] - temperature * losses[2]
             if not torch.isfinite(loss):
-                _stop(part, loss, state, config)
+                _stop(part, float(loss), state, config)
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(state.network.parameters(), config.max_norm)
             state.optimizer.step()
             _follow(state.average, state.network, config.average)
-            told.append([*losses.tolist(), *scalars])
+            told.append([*losses.tolist(), *others])
     names = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
     means = np.mean(told, axis=0) if told else np.zeros(len(names))
-    found = {f"losses/{name}": float(mean) for name, mean in zip(names, means, strict=True)}
-    return {**found, "losses/learning_rate": rate, "losses/entropy_weight": entropy_weight}
+    return {
+        **{f"losses/{name}": float(mean) for name, mean in zip(names, means, strict=True)},
+        "losses/learning_rate": rate,
+        "losses/temperature": temperature,
+        "charts/hands_that_teach": len(hands) / config.deals,
+    }
 
 
 def losses_of(
-    network: PlacementNetwork, part: Rollout, clip: float
+    network: PlacementNetwork, part: Batch, temperature: float, clip: float
 ) -> tuple[torch.Tensor, list[float]]:
-    """(3,) policy loss, value loss and entropy; then the mean KL divergence and clipped share."""
-    free = part.free
-    hidden = network.hidden(part.features, part.cards, part.rows, part.rooms)[free]
-    preferences, values = network.read(hidden)
-    log_all = masked_log_chances(preferences, part.masks[free])
-    log_chance = log_all.gather(1, part.actions[free][:, None]).squeeze(1)
-    change = log_chance - part.log_chances[free]
+    """(3,) policy loss, value loss and entropy; then the KL divergence and the clipped share.
+
+    Means are over plays, of sums over their steps.
+    """
+    steps = read_steps(network, part, temperature)
+    change = steps.log_chances - part.log_chances
     ratio = change.exp()
-    advantage = part.advantages[free]
-    policy = -torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage).mean()
-    value = (values - part.returns[free]).square().mean()
-    entropy = -(log_all.exp() * log_all).sum(dim=1).mean()
+    clipped = ratio.clamp(1 - clip, 1 + clip)
+    policy = -torch.minimum(ratio * part.advantages, clipped * part.advantages)
+    value = (steps.values - part.returns).square()
+    losses = [
+        torch.where(steps.had_choice, amount, 0.0).sum(dim=2).mean()
+        for amount in (policy, value, steps.entropy)
+    ]
     with torch.no_grad():
         # The estimate (r - 1) - log r, which is never negative: Schulman, "Approximating KL
         # Divergence", 2020.
         divergence = (ratio - 1 - change).mean().item()
-        clipped = ((ratio - 1).abs() > clip).float().mean().item()
-    return torch.stack([policy, value, entropy]), [divergence, clipped]
+        share = (ratio != clipped)[steps.had_choice].float().mean().item()
+    return torch.stack(losses), [divergence, share]
 
 
 @torch.no_grad()
@@ -506,12 +428,12 @@ def _follow(average: PlacementNetwork, network: PlacementNetwork, share: float) 
         mean.lerp_(new.to(mean.device), 1 - share)
 
 
-def _stop(part: Rollout, loss: torch.Tensor, state: State, config: Config) -> None:
+def _stop(part: Batch, loss: float, state: State, config: Config) -> NoReturn:
     path = config.folder / "bad-batch.safetensors"
     tensors = {name: t.detach().cpu().contiguous() for name, t in part._asdict().items()}
     write_bytes(path, safetensors.torch.save(tensors))
     raise ConfigError(
-        f"loss {loss.item()} in round {state.round}: the batch is in {path}; lower learning_rate "
+        f"loss {loss} in round {state.round}: its batch is in {path}; lower learning_rate "
         f"({config.learning_rate}) and start again"
     )
 
@@ -523,7 +445,6 @@ def play_round(
     rng = np.random.default_rng([config.seed, state.round])
     started = time.perf_counter()
     with _deterministic():
-        seat_opponents(env, state, config, rules, rng)
         rollout, scalars = collect(env, state, config, rules, rng)
         played = time.perf_counter()
         scalars |= update(state, rollout, config, rng)
@@ -536,8 +457,8 @@ def play_round(
     return {
         **scalars,
         "charts/deals": state.deals,
-        "charts/SPS": config.deals * config.copies * HAND_SIZE / seconds,
-        "charts/share_of_play": (played - started) / seconds,
+        "charts/SPS": rollout.chosen.size * HAND_SIZE / seconds,
+        "charts/share_of_playing": (played - started) / seconds,
     }
 
 
@@ -571,14 +492,14 @@ def save_state(path: Path, state: State, config: Config) -> None:
     write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
 
 
-def load_state(path: Path, config: Config) -> State:
+def load_state(path: Path, config: Config, rules: Rules) -> State:
     """A run's state as `save_state` wrote it.
 
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
     record, tensors = load_run(path, identity(config))
-    state = start_state(config)
+    state = start_state(config, rules)
     try:
         state.network.load_state_dict(_under("network.", tensors))
         state.average.load_state_dict(_under("average.", tensors))
@@ -620,7 +541,7 @@ def check_config(config: Config) -> None:
         ConfigError: Names the field, the limit and the fix.
     """
     least = {
-        "deals": 1, "copies": 1, "crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
+        "deals": 1, "copies": 2, "crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
         "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
         "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1, "num_rounds": 1,
         "seed": 0,
@@ -629,7 +550,7 @@ def check_config(config: Config) -> None:
         if getattr(config, name) < limit:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
     open_intervals = {
-        "learning_rate": (0, 1), "clip": (0, 1), "entropy": (0, 10), "entropy_end": (0, 10),
+        "learning_rate": (0, 1), "clip": (0, 1), "temperature": (0, 10), "temperature_end": (0, 10),
         "max_norm": (0, math.inf),
     }  # fmt: skip
     for name, (low, high) in open_intervals.items():
@@ -660,12 +581,12 @@ def main(config: Config) -> None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # so that it is deterministic
     saved = config.folder / "state.safetensors"
     if config.resume:
-        state = load_state(saved, config)
+        state = load_state(saved, config, rules)
     elif saved.exists():
         raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
     else:
-        state = start_state(config)
-    env = make_env(config, rules)
+        state = start_state(config, rules)
+    env = make_env(rules, config.players, config.deals * config.copies)
     console = Console()
     console.print(f"training {config.rules} ({config.preset}) by PPO into {config.folder}")
     columns = (
