@@ -49,6 +49,13 @@ class Choices:
     def __len__(self) -> int:
         return len(self.features)
 
+    def keep(self, where: npt.NDArray[np.bool_]) -> "Choices":
+        """Without some of the choices; a hand must keep one."""
+        starts = np.concatenate([[0], np.cumsum(where)])[self.starts]
+        return Choices(
+            starts, self.features, self.strengths[where], self.kinds[where], self.codes[where]
+        )
+
     @property
     def hand_of(self) -> npt.NDArray[np.int64]:
         """(T,) int64: the hand of each choice."""
@@ -183,12 +190,14 @@ class PlacementNetwork(nn.Module):
             hand_of: (T,) int64, the hand of each choice.
             strengths, kinds: As `Choices` has them.
         """
-        rows = (
-            self.front_tower(self.front_features)[strengths[:, 0]]
-            + self.middle_tower(self.five_features)[strengths[:, 1]]
-            + self.back_tower(self.five_features)[strengths[:, 2]]
-        )
-        seen = self.hand_tower(features)[hand_of] + rows + self.kind(kinds)
+        parts = (
+            self.front_tower(self.front_features), self.middle_tower(self.five_features),
+            self.back_tower(self.five_features), self.kind.weight, self.hand_tower(features),
+        )  # fmt: skip
+        first = np.cumsum([0, *(len(part) for part in parts[:-1])]).tolist()
+        places = torch.stack([*strengths.unbind(1), kinds, hand_of], dim=1)
+        places = places + torch.tensor(first, device=places.device)
+        seen = nn.functional.embedding_bag(places, torch.cat(parts), mode="sum")
         scores, expected = self.heads(torch.relu(self.hidden(torch.relu(seen)))).unbind(1)
         return scores, expected
 

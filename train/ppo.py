@@ -153,6 +153,10 @@ class Config:
         return self.temperature * (self.temperature_end / self.temperature) ** progress
 
 
+NEVER = 1e-6
+"""Share of the likeliest choice's chance below which a choice is left out of a rollout."""
+
+
 class Batch(NamedTuple):
     """H hands played G times each, with their T choices.
 
@@ -266,7 +270,9 @@ def collect(
     acting = PlacementPolicy(state.network, rules)
     scores = acting.scores(choices).astype(np.float64) / config.temperature_at(state.round)
     top = np.maximum.reduceat(scores, choices.starts[:-1])
-    chosen = draw(choices, np.exp(scores - top[choices.hand_of]), config.copies, rng)
+    weights = np.exp(scores - top[choices.hand_of])
+    choices, weights = choices.keep(weights > NEVER), weights[weights > NEVER]
+    chosen = draw(choices, weights, config.copies, rng)
     ended = play(env, actions_of(choices, chosen), rng)
     won = ended.units[:, 0] / (config.players - 1)
     shares = np.bincount(ended.statuses[:, 0], minlength=len(STATUSES)) / len(won)
