@@ -8,6 +8,7 @@ renamed so that hands that differ by a renaming look alike: no row or pattern te
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -164,7 +165,7 @@ class PlacementNetwork(nn.Module):
 
     def __init__(self, rules: Rules, width: int = 64, hand_width: int = 256) -> None:
         super().__init__()
-        fronts, fives = row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
+        fronts, fives = _row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
         self.front_features: torch.Tensor
         self.five_features: torch.Tensor
         self.register_buffer("front_features", torch.from_numpy(fronts), persistent=False)
@@ -179,9 +180,16 @@ class PlacementNetwork(nn.Module):
         nn.init.zeros_(self.heads.weight)
         nn.init.zeros_(self.heads.bias)
 
+    def row_vectors(self) -> tuple[torch.Tensor, ...]:
+        """Vectors (S, width) of every front, middle and back, to score many choices by."""
+        fives = self.five_features
+        return (
+            self.front_tower(self.front_features), self.middle_tower(fives), self.back_tower(fives)
+        )  # fmt: skip
+
     def forward(
         self, features: torch.Tensor, hand_of: torch.Tensor, strengths: torch.Tensor,
-        kinds: torch.Tensor,
+        kinds: torch.Tensor, rows: tuple[torch.Tensor, ...] | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """Scores and expectations, (T,) each.
 
@@ -189,17 +197,27 @@ class PlacementNetwork(nn.Module):
             features: (H, NUM_FEATURES) float32 of the hands.
             hand_of: (T,) int64, the hand of each choice.
             strengths, kinds: As `Choices` has them.
+            rows: What `row_vectors` gave; None works out what these choices need.
         """
-        parts = (
-            self.front_tower(self.front_features), self.middle_tower(self.five_features),
-            self.back_tower(self.five_features), self.kind.weight, self.hand_tower(features),
-        )  # fmt: skip
+        places = list(strengths.unbind(1))
+        if rows is None:
+            towers = (self.front_tower, self.middle_tower, self.back_tower)
+            known = (self.front_features, self.five_features, self.five_features)
+            found = []
+            for row, (tower, each) in enumerate(zip(towers, known, strict=True)):
+                used, places[row] = torch.unique(places[row], return_inverse=True)
+                found.append(tower(each[used]))
+            rows = tuple(found)
+        parts = (*rows, self.kind.weight, self.hand_tower(features))
         first = np.cumsum([0, *(len(part) for part in parts[:-1])]).tolist()
-        places = torch.stack([*strengths.unbind(1), kinds, hand_of], dim=1)
-        places = places + torch.tensor(first, device=places.device)
-        seen = nn.functional.embedding_bag(places, torch.cat(parts), mode="sum")
+        joined = torch.stack([*places, kinds, hand_of], dim=1)
+        joined = joined + torch.tensor(first, device=joined.device)
+        seen = nn.functional.embedding_bag(joined, torch.cat(parts), mode="sum")
         scores, expected = self.heads(torch.relu(self.hidden(torch.relu(seen)))).unbind(1)
         return scores, expected
+
+
+_row_features = lru_cache(row_features)
 
 
 def _tower(features: int, hidden: int, width: int) -> nn.Sequential:

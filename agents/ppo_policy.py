@@ -19,8 +19,10 @@ from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 
-CHUNK = 512
-"""Hands scored at once."""
+CHUNK = 2048
+"""Hands whose choices are listed at once."""
+SCORED = 64
+"""Hands scored at once, few enough for the processor's caches."""
 
 
 class PlacementPolicy:
@@ -47,14 +49,21 @@ class PlacementPolicy:
             actions.rows[part] = decode(choices.codes[shown])
         return actions
 
+    @torch.inference_mode()
     def scores(self, choices: Choices) -> npt.NDArray[np.float32]:
         """(T,) scores of choices."""
-        with torch.inference_mode():
-            scores, _ = self.network(
-                torch.from_numpy(choices.features), torch.from_numpy(choices.hand_of),
-                torch.from_numpy(choices.strengths), torch.from_numpy(choices.kinds),
+        found = np.empty(len(choices.codes), np.float32)
+        rows, device = self.network.row_vectors(), self.network.heads.weight.device
+        hand_of = choices.hand_of
+        for at in range(0, len(choices), SCORED):
+            hands = slice(at, at + SCORED)
+            part = slice(choices.starts[at], choices.starts[min(at + SCORED, len(choices))])
+            arrays = (
+                choices.features[hands], hand_of[part] - at, choices.strengths[part],
+                choices.kinds[part],
             )  # fmt: skip
-        found: npt.NDArray[np.float32] = scores.numpy()
+            scores, _ = self.network(*(torch.from_numpy(a).to(device) for a in arrays), rows)
+            found[part] = scores.cpu().numpy()
         return found
 
 

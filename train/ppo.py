@@ -385,7 +385,7 @@ def update(
             losses, others = losses_of(state.network, part, temperature, config.clip)
             loss = losses[0] + config.value_weight * losses[1] - temperature * losses[2]
             if not torch.isfinite(loss):
-                _stop(part, float(loss), state, config)
+                _stop(part, loss.item(), state, config)
             state.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(state.network.parameters(), config.max_norm)

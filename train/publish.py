@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, write_bytes
-from cpoker_env.train import fictitious_play, tables
+from cpoker_env.train import fictitious_play, ppo, tables
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -26,11 +26,17 @@ METHODS = {
         "to exact values of every option of {hands:,} hands against the population that `search` "
         "plays against. `equilibrium` plays the option they value highest."
     ),
+    "ppo": (
+        "PPO in self-play on `ChinesePokerSequential-v0`: {num_rounds:,} rounds of {deals:,} "
+        "deals, each played {copies} times against snapshots of itself from a league, from random "
+        "weights. `ppo` plays the placement its network prefers."
+    ),
 }
 """What is told of an agent, by the kind its configuration names."""
 DATA = {
     "population": "row strengths and declarations; the hands are dealt again from the seed",
     "tables": "counts of strengths, coefficients, units of declarations",
+    "ppo": "the network's weights",
 }
 KEPT = ("players", "hands", "samples", "tables", "seed", "opponents", "deviation", "differs")
 """What is kept of a measurement beside its two intervals."""
@@ -89,6 +95,8 @@ def _command(stored: Checkpoint) -> str:
     script, usual = "fictitious_play", asdict(fictitious_play.Config(rules=""))
     if "population" in settings:
         script, usual = "tables", asdict(tables.Config(population=""))
+    if settings.get("kind") == "ppo":
+        script, usual = "ppo", asdict(ppo.Config())
     words = [
         f"--{name.replace('_', '-')} {settings[name]}"
         for name, value in usual.items()
