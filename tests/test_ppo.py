@@ -215,7 +215,7 @@ def test_killed_run_goes_on_to_the_same_agent(tmp_path):
     words = ["--rules", "four_two", "--out", str(tmp_path / "killed")]
     for name in (
         "deals", "copies", "rounds", "batch", "width", "hand_width", "crowd", "snapshot_every",
-        "league", "save_every", "eval_every", "exploit_every", "eval_deals", "threads",
+        "league", "save_every", "eval_every", "exploit_every", "eval_deals", "threads", "average",
     ):  # fmt: skip
         words += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
     child = subprocess.Popen(

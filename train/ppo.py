@@ -82,23 +82,23 @@ class Config:
     """Deals of a rollout."""
     copies: int = 8
     """Times each deal is played, 2 or more."""
-    crowd: int = 16
+    crowd: int = 32
     """Rounds of opponents' hands that a play is settled against; 0 for its own deal's alone."""
-    opponents: int = 400
+    opponents: int = 800
     """Hands of the crowd that a play meets at most."""
-    epochs: int = 2
+    epochs: int = 4
     """Passes over a rollout."""
-    batch: int = 256
+    batch: int = 128
     """Hands of a gradient step, each with all its plays."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
     """Adam's first step size; falls to a fiftieth along a cosine."""
     clip: float = 0.2
     """How far the ratio of new to old chances counts."""
     gae_lambda: float = 0.95
     """How far the advantage looks past the critic, 1 to the end of the deal."""
-    temperature: float = 0.1
+    temperature: float = 0.05
     """Units that make e times likelier, and that a unit of entropy is worth, at first."""
-    temperature_end: float = 0.005
+    temperature_end: float = 0.003
     """The same at the end; in between it falls by a constant factor a round."""
     value_weight: float = 0.5
     """Weight of the critic's squared error in the loss."""
@@ -135,7 +135,9 @@ class Config:
     def num_rounds(self) -> int:
         """Rollouts to play in all."""
         return (
-            self.rounds if self.rounds is not None else {"quick": 80, "standard": 800}[self.preset]
+            self.rounds
+            if self.rounds is not None
+            else {"quick": 100, "standard": 1200}[self.preset]
         )
 
     @property
