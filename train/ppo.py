@@ -135,9 +135,7 @@ class Config:
     def num_rounds(self) -> int:
         """Rollouts to play in all."""
         return (
-            self.rounds
-            if self.rounds is not None
-            else {"quick": 100, "standard": 1200}[self.preset]
+            self.rounds if self.rounds is not None else {"quick": 100, "standard": 600}[self.preset]
         )
 
     @property
@@ -155,7 +153,7 @@ class Config:
         return self.temperature * (self.temperature_end / self.temperature) ** progress
 
 
-NEVER = 1e-6
+RARE = 1e-4
 """Share of the likeliest choice's chance below which a choice is left out of a rollout."""
 
 
@@ -273,7 +271,7 @@ def collect(
     scores = acting.scores(choices).astype(np.float64) / config.temperature_at(state.round)
     top = np.maximum.reduceat(scores, choices.starts[:-1])
     weights = np.exp(scores - top[choices.hand_of])
-    choices, weights = choices.keep(weights > NEVER), weights[weights > NEVER]
+    choices, weights = choices.keep(weights > RARE), weights[weights > RARE]
     chosen = draw(choices, weights, config.copies, rng)
     ended = play(env, actions_of(choices, chosen), rng)
     won = ended.units[:, 0] / (config.players - 1)
