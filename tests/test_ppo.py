@@ -13,9 +13,17 @@ import pytest
 import safetensors.torch
 import torch
 from cpoker_env.agents.checkpoint import load_checkpoint
-from cpoker_env.agents.placement import SAME, branches, decode, encode, list_choices, see_hands
+from cpoker_env.agents.placement import (
+    SAME,
+    PlacementNetwork,
+    branches,
+    decode,
+    encode,
+    list_choices,
+    see_hands,
+)
 from cpoker_env.agents.ppo_policy import PlacementPolicy, best_choices
-from cpoker_env.train import ppo
+from cpoker_env.train import ppo, ppo_run, ppo_steps
 from cpoker_env.train.evaluate import duel
 from cpoker_env.train.rollout import LeaguePlayers, crowd_of, deal, make_env, play, settle
 
@@ -26,7 +34,7 @@ from cpoker_env.rules import Rules
 from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 from cpoker_env.table import Table
 
-SMALL = ppo.Config(
+SMALL = ppo_run.Config(
     rules="four_two", deals=256, copies=4, rounds=6, batch=64, width=16, hand_width=32, crowd=3,
     snapshot_every=2, league=2, save_every=1, eval_every=1000, exploit_every=1000, eval_deals=100,
     average=0.9, threads=1,
@@ -40,7 +48,7 @@ def decisions(size, rules="four_two", players=2):
 
 def run(config, rules, until, state=None):
     env = make_env(rules, config.players, config.deals * config.copies)
-    state = state or ppo.start_state(config, rules)
+    state = state or ppo_run.start_state(config, rules)
     while state.round < until:
         scalars = ppo.play_round(state, env, config, rules)
         assert all(np.isfinite(value) for value in scalars.values())
@@ -81,14 +89,14 @@ def test_shares_of_rows_multiply_to_the_chance_of_the_placement():
     batch = decisions(6, "mandarin")
     choices = list_choices(batch)
     assert {0, 1} <= set(choices.kinds.tolist())
-    network = ppo.PlacementNetwork(batch.rules, 16, 32)
+    network = PlacementNetwork(batch.rules, 16, 32)
     torch.nn.init.normal_(network.heads.weight, std=2.0)
     rng = np.random.default_rng(4)
     chosen = rng.integers(choices.starts[:-1, None], choices.starts[1:, None], (6, 9))
     nothing = torch.zeros(6, 9, 13)
-    rollout = ppo.Rollout(choices, chosen, np.zeros((6, 9)), nothing, nothing, nothing)
+    rollout = ppo_steps.Rollout(choices, chosen, np.zeros((6, 9)), nothing, nothing, nothing)
     with torch.no_grad():
-        steps = ppo.read_steps(network, rollout.batch(np.arange(6), "cpu"), 0.7)
+        steps = ppo_steps.read_steps(network, rollout.batch(np.arange(6), "cpu"), 0.7)
     scores = PlacementPolicy(network, batch.rules).scores(choices) / 0.7
     for hand in range(6):
         mine = slice(choices.starts[hand], choices.starts[hand + 1])
@@ -109,9 +117,9 @@ def test_advantages_end_in_the_reward_and_pass_over_forced_steps():
     values = torch.tensor([[1.0, 2.0, 2.0, 5.0]])
     gained = torch.tensor([6.0])
     free = torch.tensor([[True, True, False, True]])
-    whole = ppo.advantages_of(values, gained, free, 1.0)
+    whole = ppo_steps.advantages_of(values, gained, free, 1.0)
     assert whole.tolist() == [[5.0, 4.0, 4.0, 1.0]]
-    faded = ppo.advantages_of(values, gained, free, 0.5)
+    faded = ppo_steps.advantages_of(values, gained, free, 0.5)
     # Steps 3 and 1 gain 1 and 3; step 2 is none, so step 1 looks but one choice ahead.
     assert faded.tolist() == [[1.0 + 0.5 * 3.5, 3.0 + 0.5 * 1.0, 3.5, 1.0]]
 
@@ -166,7 +174,7 @@ def test_mandarin_learns_to_declare_and_to_surrender_where_that_is_cheap():
 def test_policy_never_fouls_nor_declares_what_it_has_not(rules):
     read = Rules.preset(rules)
     torch.manual_seed(2)
-    network = ppo.PlacementNetwork(read, 16, 32)
+    network = PlacementNetwork(read, 16, 32)
     torch.nn.init.normal_(network.heads.weight)
     batch = decisions(1200, rules)
     actions = PlacementPolicy(network, read).act(batch, np.random.default_rng(1))
@@ -196,8 +204,8 @@ def test_resumed_run_equals_the_uninterrupted_one(tmp_path, rules):
     read = Rules.preset(rules)
     whole = run(config, read, 6)
     half = run(config, read, 3)
-    ppo.save_state(tmp_path / "state.safetensors", half, config)
-    resumed = ppo.load_state(tmp_path / "state.safetensors", config, read)
+    ppo_run.save_state(tmp_path / "state.safetensors", half, config)
+    resumed = ppo_run.load_state(tmp_path / "state.safetensors", config, read)
     assert resumed.league.names == half.league.names
     run(config, read, 6, resumed)
     assert same_weights(whole.network, resumed.network)
@@ -206,7 +214,7 @@ def test_resumed_run_equals_the_uninterrupted_one(tmp_path, rules):
     assert resumed.deals == whole.deals
     other = dataclasses.replace(config, seed=2)
     with pytest.raises(CheckpointError, match="seed"):
-        ppo.load_state(tmp_path / "state.safetensors", other, read)
+        ppo_run.load_state(tmp_path / "state.safetensors", other, read)
 
 
 def test_killed_run_goes_on_to_the_same_agent(tmp_path):
@@ -267,7 +275,7 @@ def test_loss_that_is_no_number_stops_with_its_batch(tmp_path):
     with pytest.raises(ConfigError, match=r"round 1.*bad-batch\.safetensors"):
         run(config, rules, 2, state)
     batch = safetensors.torch.load_file(tmp_path / "bad-batch.safetensors")
-    assert set(batch) == set(ppo.Batch._fields)
+    assert set(batch) == set(ppo_steps.Batch._fields)
     assert not batch["returns"].isfinite().all()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, write_bytes
-from cpoker_env.train import fictitious_play, ppo, tables
+from cpoker_env.train import fictitious_play, ppo_run, tables
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -96,7 +96,7 @@ def _command(stored: Checkpoint) -> str:
     if "population" in settings:
         script, usual = "tables", asdict(tables.Config(population=""))
     if settings.get("kind") == "ppo":
-        script, usual = "ppo", asdict(ppo.Config())
+        script, usual = "ppo", asdict(ppo_run.Config())
     words = [
         f"--{name.replace('_', '-')} {settings[name]}"
         for name, value in usual.items()
