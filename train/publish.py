@@ -5,6 +5,7 @@
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,10 @@ def main(config: Config) -> None:
     if kind not in METHODS:
         raise ConfigError(f"{config.checkpoint} is of kind {kind!r}: give one of {list(METHODS)}")
     results = [_read(path, stored) for path in config.measured]
+    matches = [result for result in stored.results if "opponent" in result]
     target = config.folder / config.name
-    card = card_of(config.name, stored, results, config.command or _command(stored))
-    save_checkpoint(target, stored.weights, stored.rules, stored.config, results)
+    card = card_of(config.name, stored, results, config.command or _command(stored), matches)
+    save_checkpoint(target, stored.weights, stored.rules, stored.config, [*matches, *results])
     write_bytes(target.with_name(target.name + ".md"), card.encode())
     Console().print(f"wrote {target}.safetensors, .json and .md")
 
@@ -105,8 +107,19 @@ def _command(stored: Checkpoint) -> str:
     return " ".join([f"python -m cpoker_env.train.{script}", *words])
 
 
-def card_of(name: str, stored: Checkpoint, results: list[dict[str, Any]], command: str) -> str:
-    """The model card, Markdown."""
+def card_of(
+    name: str, stored: Checkpoint, results: list[dict[str, Any]], command: str,
+    matches: Sequence[dict[str, Any]] = (),
+) -> str:  # fmt: skip
+    """The model card, Markdown.
+
+    Args:
+        name: Of the agent.
+        stored: It.
+        results: Its measurements.
+        command: What re-creates it.
+        matches: What it won at the end of its training.
+    """
     settings = stored.config
     agent = name.split("-")[0]
     lines = [
@@ -115,6 +128,11 @@ def card_of(name: str, stored: Checkpoint, results: list[dict[str, Any]], comman
         f"- Rules: `{stored.rules.name}`.",
         f"- Training: seed {settings['seed']}, {settings['seconds']:.0f} s on 2 shared CPU cores "
         f"that also ran other work; `{command}`.",
+    ]
+    lines += [
+        f"- Against `{match['opponent']}`: {match['units']:+.4f} ± {match['half_width']:.4f} units "
+        f"a deal, 95 % interval; {match['deals']:,} deals, each played in both seats."
+        for match in matches
     ]
     for result in results:
         lower, upper = (
