@@ -108,7 +108,7 @@ class Config:
     def temperature_at(self, number: int) -> float:
         """The temperature of a round."""
         progress = number / max(self.num_rounds - 1, 1)
-        return self.temperature * (self.temperature_end / self.temperature) ** progress
+        return self.temperature * float((self.temperature_end / self.temperature) ** progress)
 
 
 @dataclass
