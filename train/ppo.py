@@ -103,9 +103,9 @@ def collect(
     shares = np.bincount(ended.statuses[:, 0], minlength=len(STATUSES)) / len(won)
     scalars = {"charts/units": float(won.mean())}
     scalars |= {f"charts/{name}": share for name, share in zip(STATUSES, shares, strict=True)}
-    if config.crowd:
+    if config.num_crowd:
         state.crowd.append(crowd_of(ended, config.copies, rules))
-        del state.crowd[: -config.crowd]
+        del state.crowd[: -config.num_crowd]
         crowd = Crowd(*map(np.concatenate, zip(*state.crowd, strict=True)))
         won = settle(ended, decisions, crowd, config.opponents, rules)
     won = won.reshape(chosen.shape)

@@ -40,8 +40,9 @@ class Config:
     """Deals of a rollout."""
     copies: int = 8
     """Times each deal is played, 2 or more."""
-    crowd: int = 32
-    """Rounds of opponents' hands that a play is settled against; 0 for its own deal's alone."""
+    crowd: int | None = None
+    """Rounds of opponents' hands that a play is settled against; 0 for its own deal's alone,
+    default by preset: a short run must forget its first opponents sooner."""
     opponents: int = 800
     """Hands of the crowd that a play meets at most."""
     epochs: int = 4
@@ -93,8 +94,13 @@ class Config:
     def num_rounds(self) -> int:
         """Rollouts to play in all."""
         return (
-            self.rounds if self.rounds is not None else {"quick": 100, "standard": 600}[self.preset]
+            self.rounds if self.rounds is not None else {"quick": 90, "standard": 600}[self.preset]
         )
+
+    @property
+    def num_crowd(self) -> int:
+        """Rounds of opponents' hands that are kept."""
+        return self.crowd if self.crowd is not None else {"quick": 12, "standard": 32}[self.preset]
 
     @property
     def folder(self) -> Path:
@@ -195,7 +201,7 @@ def identity(config: Config) -> dict[str, Any]:
         "rounds",
     )  # fmt: skip
     kept = {k: v for k, v in asdict(config).items() if k not in loose}
-    return {**kept, "num_rounds": config.num_rounds}
+    return {**kept, "crowd": config.num_crowd, "num_rounds": config.num_rounds}
 
 
 def check_config(config: Config) -> None:
@@ -205,7 +211,7 @@ def check_config(config: Config) -> None:
         ConfigError: Names the field, the limit and the fix.
     """
     least = {
-        "deals": 1, "copies": 2, "crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
+        "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
         "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
         "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1, "num_rounds": 1,
         "seed": 0,
