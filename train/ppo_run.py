@@ -211,8 +211,8 @@ def check_config(config: Config) -> None:
         ConfigError: Names the field, the limit and the fix.
     """
     least = {
-        "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1, "width": 1,
-        "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
+        "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1,
+        "width": 1, "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
         "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1, "num_rounds": 1,
         "seed": 0,
     }  # fmt: skip
