@@ -41,6 +41,15 @@ SMALL = ppo_run.Config(
 )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other make small steps slow on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def decisions(size, rules="four_two", players=2):
     table = Table(Rules.of(rules), players)
     return table.decisions(table.deal(5, np.arange(size, dtype=np.uint64)), [0])

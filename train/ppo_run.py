@@ -212,9 +212,9 @@ def check_config(config: Config) -> None:
     """
     least = {
         "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1,
-        "width": 1, "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1, "save_every": 1,
-        "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1, "num_rounds": 1,
-        "seed": 0,
+        "width": 1, "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1,
+        "save_every": 1, "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1,
+        "num_rounds": 1, "seed": 0,
     }  # fmt: skip
     for name, limit in least.items():
         if getattr(config, name) < limit:
