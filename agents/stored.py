@@ -5,6 +5,7 @@ from collections.abc import Callable
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.equilibrium import make_equilibrium
 from cpoker_env.agents.neural import make_neural
+from cpoker_env.agents.ppo_policy import make_ppo
 from cpoker_env.agents.search import make_search
 
 from cpoker_env.errors import CheckpointError
@@ -13,6 +14,7 @@ from cpoker_env.rules import Rules
 
 KINDS: dict[str, Callable[[Rules, int, str], Policy]] = {
     "network": make_neural,
+    "ppo": make_ppo,
     "population": make_search,
     "tables": make_equilibrium,
 }

@@ -1757,6 +1757,88 @@ def scoop_shares_into(rules, prizes, prices):
 
 
 @njit(cache=True, nogil=True)
+def population_values_into(
+    hands, starts, candidates, naturals, bank,
+    pool_masks, pool_bank, pool_strengths, pool_status, pool_naturals, pool_keys, max_opponents,
+    natural_tables, rules, values, surrender_values, declare_values, num_opponents,
+):  # fmt: skip
+    """Exact mean units of every option of hands against those of a population that could sit there.
+
+    For hand h the opponents are the first `max_opponents` population hands that share no card with
+    it and sit on the other side of the bank, from a start that moves with h; each pairing is
+    settled exactly (home runs aside, and the pool as two seats play it).
+
+    hands (H, 13), starts (H + 1,), candidates (M, 3) strengths, naturals (H,) best pattern or -1,
+    bank (H,) 1, 0, -1; population: masks (P,) uint64, bank (P,), strengths (P, 3), status,
+    naturals, keys (P,).
+    Fills values (M,), surrender_values, declare_values (H,) float32 and num_opponents (H,) int32.
+    """
+    size = pool_masks.shape[0]
+    chosen = np.empty(max_opponents, np.int64)
+    strengths = np.empty((2, 3), np.int16)
+    status = np.empty(2, np.int8)
+    patterns = np.empty(2, np.int8)
+    keys = np.empty(2, np.int64)
+    units = np.empty(2, np.int32)
+    for h in range(hands.shape[0]):
+        mask = np.uint64(0)
+        for i in range(13):
+            mask |= np.uint64(1) << np.uint64(hands[h, i])
+        found = 0
+        first = np.int64(philox(mask, np.uint64(h), _LOW32, _LOW32, _LOW32)[0]) % size
+        for step in range(size):
+            p = first + step
+            if p >= size:
+                p -= size
+            if pool_masks[p] & mask == 0 and pool_bank[p] == -bank[h]:
+                chosen[found] = p
+                found += 1
+                if found == max_opponents:
+                    break
+        num_opponents[h] = found
+        patterns[0] = naturals[h]
+        keys[0] = (
+            natural_key(hands[h], naturals[h], natural_tables, rules) if naturals[h] >= 0 else 0
+        )
+        # Options: the candidates, then surrender, then the natural.
+        num_candidates = starts[h + 1] - starts[h]
+        for option in range(num_candidates + 2):
+            is_declared = option == num_candidates + 1
+            if option < num_candidates:
+                strengths[0] = candidates[starts[h] + option]
+                status[0] = NORMAL
+            elif is_declared:
+                status[0] = NATURAL
+            else:
+                status[0] = SURRENDER
+            total = np.int64(0)
+            if not is_declared or naturals[h] >= 0:
+                for place in range(found):
+                    p = chosen[place]
+                    if rules[F_TOPOLOGY] != 2 and status[0] == NORMAL and pool_status[p] == NORMAL:
+                        total += _rows_parts(strengths[0], pool_strengths[p], bank[h], 0, rules)[0]
+                        continue
+                    strengths[1] = pool_strengths[p]
+                    status[1], patterns[1], keys[1] = pool_status[p], pool_naturals[p], pool_keys[p]
+                    if rules[F_TOPOLOGY] == 2:
+                        _settle_pool(strengths, status, units)
+                        total += units[0]
+                    else:
+                        total += _pair_parts(
+                            0, 1, strengths, status, patterns, keys, bank[h], 0, rules
+                        )[PART_TOTAL]
+            mean = total / max(found, 1)
+            if rules[F_TOPOLOGY] == 2:
+                mean /= POOL_SCALE
+            if option < num_candidates:
+                values[starts[h] + option] = mean
+            elif is_declared:
+                declare_values[h] = mean
+            else:
+                surrender_values[h] = mean
+
+
+@njit(cache=True, nogil=True)
 def hand_inputs_into(hands, banks, inputs):
     """What a network is told of hands (H, 13): inputs (H, 109) float32, the same for renamed suits.
 
@@ -2761,11 +2843,14 @@ def reachable_rows_into(hands, rows, at, row_tables, split_tables, rules, reacha
         for row in range(3):
             placed[:] = 0
             placed[row] = 1 << at[b]
+            room = 3 if row == 0 else 5
             for i in range(at[b]):
                 placed[rows[b, i]] |= 1 << i
-            reachable[b, row] = _is_reachable(
-                hands, b, placed, at[b] + 1, row_tables, split_tables, rules
-            )
+                room -= rows[b, i] == row
+            if room > 0:
+                reachable[b, row] = _is_reachable(
+                    hands, b, placed, at[b] + 1, row_tables, split_tables, rules
+                )
 
 
 @njit(cache=True)
@@ -2774,19 +2859,17 @@ def _is_reachable(hands, b, placed, num_placed, row_tables, split_tables, rules)
     known = (1 << num_placed) - 1
     back_may_tie = rules[F_BACK_MAY_TIE] == 1
     offset, fives, fronts, min_middle = row_tables
-    front_masks, masks, front_cards, five_cards, splits, _ = split_tables
-    for place in range(NUM_FRONTS):
-        if front_masks[place] & known != placed[0]:
+    front_masks, masks, front_cards, five_cards, _, remainders = split_tables
+    for place in range(masks.shape[0]):
+        if masks[place] & known != placed[2]:
             continue
-        front = _strength_of_front(hands, b, front_cards, place, offset, fronts)
-        for split in range(NUM_SPLITS):
-            x = splits[place, split, 0]
-            y = splits[place, split, 1]
-            for _ in range(2):
-                if masks[x] & known == placed[1] and masks[y] & known == placed[2]:
-                    middle = _strength_of_five(hands, b, five_cards, x, offset, fives)
-                    back = _strength_of_five(hands, b, five_cards, y, offset, fives)
-                    if _in_order(front, middle, back, min_middle, back_may_tie):
-                        return True
-                x, y = y, x
+        back = _strength_of_five(hands, b, five_cards, place, offset, fives)
+        for split in range(remainders.shape[1]):
+            five = remainders[place, split, 0]
+            three = remainders[place, split, 1]
+            if masks[five] & known == placed[1] and front_masks[three] & known == placed[0]:
+                middle = _strength_of_five(hands, b, five_cards, five, offset, fives)
+                front = _strength_of_front(hands, b, front_cards, three, offset, fronts)
+                if _in_order(front, middle, back, min_middle, back_may_tie):
+                    return True
     return False

@@ -163,6 +163,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "equilibrium": "cpoker_env.agents.equilibrium:make_equilibrium",
     "search": "cpoker_env.agents.search:make_search",
     "neural": "cpoker_env.agents.neural:make_neural",
+    "ppo": "cpoker_env.agents.ppo_policy:make_ppo",
     "checkpoint": "cpoker_env.agents.stored:make_stored",
     "external": "cpoker_env.agents.external:External",
 }
@@ -208,7 +209,8 @@ def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
     """A policy by name: "uniform", "greedy", "product", "balanced", "equilibrium",
-    "search", "neural", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
+    "search", "neural", "ppo", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was
+    registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, write_bytes
-from cpoker_env.train import fictitious_play, selfplay, tables
+from cpoker_env.train import fictitious_play, ppo_run, selfplay, tables
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -32,12 +32,18 @@ METHODS = {
         "last {memory} rounds, and regresses on these units; {width} hidden units correct what "
         "independent rows are worth. `neural` plays the option it values highest."
     ),
+    "ppo": (
+        "PPO in self-play on `ChinesePokerSequential-v0`: {num_rounds:,} rounds of {deals:,} "
+        "deals, each played {copies} times against snapshots of itself from a league, from random "
+        "weights. `ppo` plays the placement its network prefers."
+    ),
 }
 """What is told of an agent, by the kind its configuration names."""
 DATA = {
     "population": "row strengths and declarations; the hands are dealt again from the seed",
     "tables": "counts of strengths, coefficients, units of declarations",
     "network": "the weights, counts of the rows it met, units of naturals",
+    "ppo": "the network's weights",
 }
 MATCH = ("opponent", "units", "half_width")
 """What is kept of a match."""
@@ -125,6 +131,8 @@ def _command(stored: Checkpoint) -> str:
         script, usual = "selfplay", asdict(selfplay.Config(rules=""))
         usual["rounds"] = selfplay.Config(preset=settings["preset"]).num_rounds
         settings = {**settings, "rounds": settings["num_rounds"]}
+    elif stored.config["kind"] == "ppo":
+        script, usual = "ppo", asdict(ppo_run.Config())
     elif "population" in settings:
         script, usual = "tables", asdict(tables.Config(population=""))
     words = [

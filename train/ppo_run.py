@@ -1,0 +1,235 @@
+"""A run of PPO: its settings, what it carries from round to round, and how that is kept."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import safetensors.torch
+import torch
+from cpoker_env.agents.checkpoint import load_run, write_bytes
+from cpoker_env.agents.placement import PlacementNetwork
+from cpoker_env.train.league import League
+from cpoker_env.train.rollout import Crowd
+
+from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.rules import Rules
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train an agent by PPO against a league of itself, then show it against the heuristics."""
+
+    rules: str = "mandarin"
+    """Preset of house rules, or a JSON file of options."""
+    preset: Literal["quick", "standard"] = "quick"
+    """How long: quick takes at most 3 minutes on 2 cores, standard at most 30."""
+    out: Path | None = None
+    """Folder for the checkpoint and logs; default runs/RULES-PRESET-ppo."""
+    resume: bool = False
+    """Go on from the last state saved in the folder."""
+    seed: int = 1
+    """Names the deals and the first weights; the same seed gives the same agent."""
+    players: int = 2
+    """Seats at the table; the reward is units per opponent."""
+    rounds: int | None = None
+    """Rollouts in all; default by preset."""
+    deals: int = 2048
+    """Deals of a rollout."""
+    copies: int = 8
+    """Times each deal is played, 2 or more."""
+    crowd: int | None = None
+    """Rounds of opponents' hands that a play is settled against; 0 for its own deal's alone,
+    default by preset: a short run must forget its first opponents sooner."""
+    opponents: int = 800
+    """Hands of the crowd that a play meets at most."""
+    epochs: int = 4
+    """Passes over a rollout."""
+    batch: int = 128
+    """Hands of a gradient step, each with all its plays."""
+    learning_rate: float = 3e-3
+    """Adam's first step size; falls to a fiftieth along a cosine."""
+    clip: float = 0.2
+    """How far the ratio of new to old chances counts."""
+    gae_lambda: float = 0.95
+    """How far the advantage looks past the critic, 1 to the end of the deal."""
+    temperature: float = 0.05
+    """Units that make e times likelier, and that a unit of entropy is worth, at first."""
+    temperature_end: float = 0.003
+    """The same at the end; in between it falls by a constant factor a round."""
+    value_weight: float = 0.5
+    """Weight of the critic's squared error in the loss."""
+    max_norm: float = 0.5
+    """Largest norm of a gradient."""
+    average: float = 0.995
+    """Share of the running mean of the weights that a gradient step leaves."""
+    width: int = 64
+    """Units of the network's hidden layers."""
+    hand_width: int = 256
+    """Units of the hidden layer that reads the hand."""
+    league: int = 8
+    """Snapshots the league keeps."""
+    latest_share: float = 0.7
+    """Chance that an opponent is the newest snapshot."""
+    snapshot_every: int = 10
+    """Rounds between snapshots."""
+    opponents_drawn: int = 4
+    """Snapshots drawn for a rollout; each plays its share of the deals."""
+    save_every: int = 20
+    """Rounds between saved states."""
+    eval_every: int = 20
+    """Rounds between short matches that are logged."""
+    exploit_every: int = 200
+    """Rounds between small measurements of exploitability."""
+    eval_deals: int = 4000
+    """Deals of each closing match, each played in both seats."""
+    device: str = "cpu"
+    """Where the network learns, such as cuda."""
+    threads: int = 2
+    """Threads for torch."""
+
+    @property
+    def num_rounds(self) -> int:
+        """Rollouts to play in all."""
+        return (
+            self.rounds if self.rounds is not None else {"quick": 90, "standard": 600}[self.preset]
+        )
+
+    @property
+    def num_crowd(self) -> int:
+        """Rounds of opponents' hands that are kept."""
+        return self.crowd if self.crowd is not None else {"quick": 12, "standard": 32}[self.preset]
+
+    @property
+    def folder(self) -> Path:
+        """Where everything goes."""
+        return (
+            self.out
+            if self.out is not None
+            else Path("runs") / f"{Path(self.rules).stem}-{self.preset}-ppo"
+        )
+
+    def temperature_at(self, number: int) -> float:
+        """The temperature of a round."""
+        progress = number / max(self.num_rounds - 1, 1)
+        return self.temperature * float((self.temperature_end / self.temperature) ** progress)
+
+
+@dataclass
+class State:
+    """Everything a run carries from round to round."""
+
+    network: PlacementNetwork
+    average: PlacementNetwork
+    optimizer: torch.optim.Adam
+    league: League
+    crowd: list[Crowd]
+    round: int = 0
+    deals: int = 0
+    seconds: float = 0.0
+
+
+def start_state(config: Config, rules: Rules) -> State:
+    """A run before its first round, weights drawn from the seed."""
+    torch.manual_seed(config.seed)
+    average = PlacementNetwork(rules, config.width, config.hand_width)
+    network = PlacementNetwork(rules, config.width, config.hand_width).to(config.device)
+    network.load_state_dict(average.state_dict())
+    league = League(config.league, config.latest_share)
+    league.add("round-0", average.state_dict())
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    return State(network, average, optimizer, league, [])
+
+
+def save_state(path: Path, state: State, config: Config) -> None:
+    """Write a run's state to one file, whole or not at all."""
+    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
+    tensors |= {f"average.{k}": v for k, v in state.average.state_dict().items()}
+    for i, slot in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"adam.{i}.{k}": torch.as_tensor(v) for k, v in slot.items()}
+    for i, crowd in enumerate(state.crowd):
+        for name, array in crowd._asdict().items():
+            kept = array.view(np.int64) if array.dtype == np.uint64 else array
+            tensors[f"crowd.{i}.{name}"] = torch.from_numpy(np.ascontiguousarray(kept))
+    record = {
+        "round": state.round, "deals": state.deals, "seconds": state.seconds,
+        "crowd": len(state.crowd), "league": state.league.record(), "config": identity(config),
+    }  # fmt: skip
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    tensors |= state.league.tensors()
+    write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
+
+
+def load_state(path: Path, config: Config, rules: Rules) -> State:
+    """A run's state as `save_state` wrote it.
+
+    Raises:
+        CheckpointError: Missing, damaged, or of a run with other settings.
+    """
+    record, tensors = load_run(path, identity(config))
+    state = start_state(config, rules)
+    try:
+        state.network.load_state_dict(_under("network.", tensors))
+        state.average.load_state_dict(_under("average.", tensors))
+        adam = state.optimizer.state_dict()
+        for name, tensor in _under("adam.", tensors).items():
+            index, _, key = name.partition(".")
+            adam["state"].setdefault(int(index), {})[key] = tensor
+        state.optimizer.load_state_dict(adam)
+        for i in range(record["crowd"]):
+            arrays = {k: v.numpy() for k, v in _under(f"crowd.{i}.", tensors).items()}
+            arrays["masks"] = arrays["masks"].view(np.uint64)
+            state.crowd.append(Crowd(**arrays))
+        state.league = League.restore(record["league"], tensors)
+        state.round, state.deals = int(record["round"]), int(record["deals"])
+        state.seconds = float(record["seconds"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
+    return state
+
+
+def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def identity(config: Config) -> dict[str, Any]:
+    """Settings that decide the result."""
+    loose = (
+        "out", "resume", "eval_deals", "eval_every", "exploit_every", "save_every", "threads",
+        "rounds",
+    )  # fmt: skip
+    kept = {k: v for k, v in asdict(config).items() if k not in loose}
+    return {**kept, "crowd": config.num_crowd, "num_rounds": config.num_rounds}
+
+
+def check_config(config: Config) -> None:
+    """Raise unless every number is in range.
+
+    Raises:
+        ConfigError: Names the field, the limit and the fix.
+    """
+    least = {
+        "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1,
+        "width": 1, "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1,
+        "save_every": 1, "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1,
+        "num_rounds": 1, "seed": 0,
+    }  # fmt: skip
+    for name, limit in least.items():
+        if getattr(config, name) < limit:
+            raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
+    open_intervals = {
+        "learning_rate": (0, 1), "clip": (0, 1), "temperature": (0, 10), "temperature_end": (0, 10),
+        "max_norm": (0, math.inf),
+    }  # fmt: skip
+    for name, (low, high) in open_intervals.items():
+        if not low < getattr(config, name) < high:
+            raise ConfigError(
+                f"{name} {getattr(config, name)}: give a number between {low} and {high}"
+            )
+    for name in ("gae_lambda", "average", "latest_share"):
+        if not 0 <= getattr(config, name) <= 1:
+            raise ConfigError(f"{name} {getattr(config, name)}: give a number from 0 to 1")
+    if config.players not in (2, 3, 4):
+        raise ConfigError(f"players {config.players}: a table has 2 to 4")
