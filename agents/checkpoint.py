@@ -170,7 +170,7 @@ def shipped_for(kind: str, rules: Rules, num_players: int) -> str:
         for name in (f"{kind}-{preset}-{num_players}", f"{kind}-{preset}"):
             if name in shipped and rules == Rules.preset(preset):
                 return name
-    script = {"neural": "selfplay"}.get(kind, "fictitious_play")
+    script = {"neural": "selfplay", "ppo": "ppo"}.get(kind, "fictitious_play")
     raise CheckpointError(
         f"{kind}: nothing ships for the rules {rules.name}: make it with "
         f"python -m cpoker_env.train.{script} and name it, {kind}:PATH"

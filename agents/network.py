@@ -37,7 +37,8 @@ from cpoker_env.valuation import TABLE_SIZES, RowValues
 NUM_INPUTS = 109
 """What is told of a hand, see `kernels.hand_inputs_into`."""
 NUM_KNOTS = 24
-NUM_ROW_FEATURES = len(CATEGORIES) + 3 * 13 + 2 + NUM_KNOTS + 1
+NUM_PLAIN_FEATURES = len(CATEGORIES) + 3 * 13 + 2
+NUM_ROW_FEATURES = NUM_PLAIN_FEATURES + NUM_KNOTS + 1
 HAND_WIDTH = 128
 LEVEL_WIDTH = 64
 
@@ -233,7 +234,7 @@ def plain_row_features(
         (fronts, front_category_of, NUM_FRONT_STRENGTHS),
         (fives, category_of, NUM_STRENGTHS),
     ):
-        features = np.zeros((size, NUM_ROW_FEATURES - NUM_KNOTS - 1), np.float32)
+        features = np.zeros((size, NUM_PLAIN_FEATURES), np.float32)
         for strength in range(size):
             kind = category(strength)
             features[strength, kind] = 1.0

@@ -8,12 +8,11 @@ renamed so that hands that differ by a renaming look alike: no row or pattern te
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from cpoker_env.agents.network import NUM_ROW_FEATURES, row_features
+from cpoker_env.agents.network import NUM_PLAIN_FEATURES, plain_row_features
 from torch import nn
 
 from cpoker_env.arrangements import frontier
@@ -165,15 +164,15 @@ class PlacementNetwork(nn.Module):
 
     def __init__(self, rules: Rules, width: int = 64, hand_width: int = 256) -> None:
         super().__init__()
-        fronts, fives = _row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
+        fronts, fives = plain_row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
         self.front_features: torch.Tensor
         self.five_features: torch.Tensor
         self.register_buffer("front_features", torch.from_numpy(fronts), persistent=False)
         self.register_buffer("five_features", torch.from_numpy(fives), persistent=False)
         self.hand_tower = _tower(NUM_FEATURES, hand_width, width)
-        self.front_tower = _tower(NUM_ROW_FEATURES, width, width)
-        self.middle_tower = _tower(NUM_ROW_FEATURES, width, width)
-        self.back_tower = _tower(NUM_ROW_FEATURES, width, width)
+        self.front_tower = _tower(NUM_PLAIN_FEATURES, width, width)
+        self.middle_tower = _tower(NUM_PLAIN_FEATURES, width, width)
+        self.back_tower = _tower(NUM_PLAIN_FEATURES, width, width)
         self.kind = nn.Embedding(3, width)
         self.hidden = nn.Linear(width, width)
         self.heads = nn.Linear(width, 2)
@@ -215,9 +214,6 @@ class PlacementNetwork(nn.Module):
         seen = nn.functional.embedding_bag(joined, torch.cat(parts), mode="sum")
         scores, expected = self.heads(torch.relu(self.hidden(torch.relu(seen)))).unbind(1)
         return scores, expected
-
-
-_row_features = lru_cache(row_features)
 
 
 def _tower(features: int, hidden: int, width: int) -> nn.Sequential:
