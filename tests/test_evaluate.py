@@ -183,7 +183,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, c
     (tmp_path / "bot.py").write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     register_policy("draws", "drawing:Draws")
-    agents = f"greedy,draws,checkpoint:quick-mandarin,external:{sys.executable} {tmp_path}/bot.py"
+    agents = f"greedy,draws,checkpoint:neural-mandarin,external:{sys.executable} {tmp_path}/bot.py"
     for workers in ("1", "2"):
         words = ("--agents", agents, "--players", "3", "--deals", str(2 * CHUNK + 40))
         words += ("--workers", workers, "--json", str(tmp_path / f"{workers}.json"))
