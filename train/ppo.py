@@ -325,7 +325,7 @@ def _finish(state: State, config: Config, rules: Rules, console: Console) -> Non
         for name in ("uniform", "greedy", "balanced")
     ]  # fmt: skip
     stored = {
-        **identity(config), "kind": "ppo", "deals_played": state.deals,
+        **identity(config), "kind": "ppo", "deals_played": state.deals, "threads": config.threads,
         "seconds": round(state.seconds, 1),
     }  # fmt: skip
     save_checkpoint(
