@@ -102,8 +102,9 @@ class Learner:
         level = (lessons.weights * errors).sum(dim=1, keepdim=True)
         differences = (lessons.weights * (errors - level) ** 2).sum(dim=1).mean()
         given_up = (found.surrender - lessons.surrender).square().mean()
-        levels: torch.Tensor = self.how.level_weight * (level.square().mean() + given_up)
-        return differences + levels
+        levels = level.square().mean() + given_up
+        whole: torch.Tensor = differences + self.how.level_weight * levels
+        return whole
 
     def _follow(self) -> None:
         """Move the running mean of the weights, faster at first."""
