@@ -1,7 +1,7 @@
 """The game for OpenSpiel: importing this module registers `python_chinese_poker`.
 
-    >>> import pyspiel, cpoker_env.open_spiel
-    >>> game = pyspiel.load_game("python_chinese_poker(rules=four_two,players=2)")
+>>> import pyspiel, cpoker_env.open_spiel
+>>> game = pyspiel.load_game("python_chinese_poker(rules=four_two,players=2)")
 """
 
 from functools import lru_cache
@@ -217,14 +217,12 @@ class ChinesePokerState(pyspiel.State):  # type: ignore[misc]
         choices = self.choices(player)
         assert choices, "a seat acts on a whole hand"
         action = self.chosen[player]
-        # A declaration is paid for its cards; like the environments, it lays them as well as can be.
+        # A declaration is paid whatever the rows; as in the environments they are the best.
         return choices.rows[action if action < len(choices.rows) else 0]
 
     def _settle(self) -> Settled:
         k = self.get_game().num_candidates
-        declarations = [
-            {k: SURRENDER, k + 1: DECLARE}.get(action, SHOW) for action in self.chosen
-        ]
+        declarations = [{k: SURRENDER, k + 1: DECLARE}.get(action, SHOW) for action in self.chosen]
         seats = range(self.num_players())
         choices = [self.choices(seat) for seat in seats]
         return settle_deals(

@@ -1,7 +1,7 @@
 """The environments for TorchRL, masks included.
 
-    >>> from cpoker_env.torchrl import make_env
-    >>> env = make_env("candidates", num_envs=64, rules="four_two")
+>>> from cpoker_env.torchrl import make_env
+>>> env = make_env("candidates", num_envs=64, rules="four_two")
 """
 
 from typing import Any
