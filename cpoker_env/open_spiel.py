@@ -161,7 +161,7 @@ class ChinesePokerState(pyspiel.State):  # type: ignore[misc]
         return int(pyspiel.PlayerId.TERMINAL)
 
     def is_terminal(self) -> bool:
-        return len(self.chosen) == self.num_players()
+        return len(self.chosen) == int(self.num_players())
 
     def chance_outcomes(self) -> list[tuple[Card, float]]:
         left = sorted(set(range(NUM_CARDS)).difference(self.dealt))
@@ -218,7 +218,8 @@ class ChinesePokerState(pyspiel.State):  # type: ignore[misc]
         assert choices, "a seat acts on a whole hand"
         action = self.chosen[player]
         # A declaration is paid whatever the rows; as in the environments they are the best.
-        return choices.rows[action if action < len(choices.rows) else 0]
+        rows: npt.NDArray[np.int8] = choices.rows[action if action < len(choices.rows) else 0]
+        return rows
 
     def _settle(self) -> Settled:
         k = self.get_game().num_candidates

@@ -17,7 +17,7 @@ from cpoker_env.extras import check_version, not_importable
 
 try:
     from torchrl.data import Binary, Composite
-    from torchrl.envs import ActionMask, GymWrapper, TransformedEnv
+    from torchrl.envs import ActionMask, Compose, GymWrapper, InitTracker, TransformedEnv
     from torchrl.envs.gym_like import BaseInfoDictReader
 except ImportError as error:
     raise not_importable("torchrl", error) from error
@@ -30,7 +30,9 @@ def make_env(form: str = "candidates", num_envs: int = 64, **options: Any) -> An
     """A batch of tables for TorchRL's collectors, rollouts and losses.
 
     The batch size is (num_envs,). Observations lie under their Gymnasium keys, the mask under
-    `action_mask`, bool; the action is an index. Random actions keep to the mask.
+    `action_mask`, bool; the action is an index. Random actions keep to the mask, and `is_init`
+    marks first steps. `set_seed(s)` names the deals as `reset(seed=s)` does and deals number 0; the
+    first reset after it deals number 1.
 
     Args:
         form: `sequential` or `candidates`, the forms whose action is one index.
@@ -55,21 +57,17 @@ def mask_actions(env: Any) -> Any:
     """A GymWrapper or GymEnv of ours as a TransformedEnv that reads and keeps to the mask.
 
     Args:
-        env: Around one table or a batch of the sequential or the candidates form, without
-            autoreset; made with `categorical_action_encoding=True`.
+        env: Around one table, or a batch with `autoreset_mode="Disabled"`, of the sequential or
+            the candidates form.
 
     Raises:
         ConfigError: Actions that are not one index each.
     """
-    if getattr(env, "autoreset_mode", AutoresetMode.DISABLED) != AutoresetMode.DISABLED:
-        raise ConfigError(
-            f"autoreset_mode {env.autoreset_mode}: make the environment with 'Disabled'"
-        )
     space = getattr(env, "single_action_space", None) or env.action_space
     if not isinstance(space, spaces.Discrete):
         raise ConfigError(f"action space {space}: TorchRL masks {' and '.join(FORMS)}")
     env.set_info_dict_reader(_MaskReader((*env.batch_size, int(space.n)), env.batch_size))
-    return TransformedEnv(env, ActionMask())
+    return TransformedEnv(env, Compose(ActionMask(), InitTracker()))
 
 
 class _MaskReader(BaseInfoDictReader):  # type: ignore[misc]
