@@ -35,6 +35,6 @@ def make_form(
             # In Python's own words, by which other libraries tell what they may leave out.
             raise OptionError(
                 f"form {name!r} got an unexpected keyword argument {option!r}: "
-                f"its options are {', '.join(takes) or 'none'}"
+                f"it takes {', '.join(takes) or 'none'}"
             )
     return FORMS[name](rules, num_players, size, **options)
