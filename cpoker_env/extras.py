@@ -27,7 +27,7 @@ EXTRAS: dict[str, Library] = {
     "open_spiel": Library("open_spiel", "1.6", "2.1"),
     "torchrl": Library("torchrl", "0.13", "0.15"),
 }
-"""The library of each extra, in the versions its adapter was run with."""
+"""The library each adapter module needs, in the versions it was run with."""
 
 
 def check_version(extra: str) -> None:
@@ -59,8 +59,13 @@ def not_importable(extra: str, error: ImportError) -> ExtraError:
     return ExtraError(f"cpoker_env.{extra} needs {EXTRAS[extra].name} ({error}): {_install(extra)}")
 
 
+def extra_name(extra: str) -> str:
+    """An extra as installers spell it; pip before 23.3 passes over one with an underscore."""
+    return extra.replace("_", "-")
+
+
 def _install(extra: str) -> str:
-    return f'pip install "cpoker-env[{extra}]"'
+    return f'pip install "cpoker-env[{extra_name(extra)}]"'
 
 
 def _numbers(text: str) -> tuple[int, ...]:

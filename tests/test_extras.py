@@ -9,7 +9,7 @@ import pytest
 
 from cpoker_env import extras
 from cpoker_env.errors import ExtraError
-from cpoker_env.extras import EXTRAS, check_version
+from cpoker_env.extras import EXTRAS, check_version, extra_name
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 NEEDS = {"open_spiel": ("pyspiel",), "torchrl": ("torchrl", "torchrl.data")}
@@ -25,7 +25,7 @@ def test_an_adapter_without_its_library_names_the_extra(extra, monkeypatch):
         importlib.import_module(f"cpoker_env.{extra}")
     assert isinstance(caught.value, ExtraError)
     assert f"cpoker_env.{extra} needs {EXTRAS[extra].name}" in str(caught.value)
-    assert str(caught.value).endswith(f'pip install "cpoker-env[{extra}]"')
+    assert str(caught.value).endswith(f'pip install "cpoker-env[{extra_name(extra)}]"')
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -45,7 +45,7 @@ def test_a_version_out_of_range_is_refused_with_the_range(extra, monkeypatch):
         with pytest.raises(ExtraError, match=re.escape(f"{library.name} {found}: ")) as caught:
             check_version(extra)
         assert library.requirement in str(caught.value)
-        assert f"cpoker-env[{extra}]" in str(caught.value)
+        assert f"cpoker-env[{extra_name(extra)}]" in str(caught.value)
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -60,4 +60,5 @@ def test_an_old_library_that_does_not_import_is_told_by_its_version(extra, monke
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_extra_asks_for_the_versions_the_adapter_takes(extra):
-    assert f'{extra} = ["{EXTRAS[extra].requirement}"]' in PYPROJECT.read_text(encoding="utf-8")
+    line = f'{extra_name(extra)} = ["{EXTRAS[extra].requirement}"]'
+    assert line in PYPROJECT.read_text(encoding="utf-8").splitlines()
