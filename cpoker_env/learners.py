@@ -6,6 +6,7 @@ library's conventions only, so they cannot disagree about a deal.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -286,6 +287,7 @@ def with_fouls(
     return problems | is_foul * _FOUL_BIT if np.count_nonzero(is_foul) else problems
 
 
+@cache
 def problem_text(problems: int) -> str:
     """What a value of `invalid_action` says, "" for nothing."""
     return "; ".join(text for bit, text in PROBLEMS.items() if problems & bit)
