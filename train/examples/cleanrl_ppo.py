@@ -12,8 +12,6 @@ import torch
 import tyro
 from torch import nn
 
-import cpoker_env as cpoker_env
-
 
 @dataclass(frozen=True)
 class Config:
@@ -23,7 +21,6 @@ class Config:
     num_envs: int = 256
     opponents: str = "uniform"
     rate: float = 1e-3
-    epochs: int = 4
     seed: int = 1
 
 
@@ -31,7 +28,7 @@ def main(config: Config) -> tuple[float, float]:
     """Mean units per deal in the first and in the last tenth of the training."""
     torch.manual_seed(config.seed)
     options = {"opponents": config.opponents, "mask": "legal"}
-    envs: Any = gym.make_vec("ChinesePokerSequential-v0", config.num_envs, **options)
+    envs: Any = gym.make_vec("cpoker_env:ChinesePokerSequential-v0", config.num_envs, **options)
     width = gym.spaces.flatdim(envs.single_observation_space)
     layers = nn.Linear(width, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 6)
     net = nn.Sequential(*layers)
@@ -62,7 +59,7 @@ def main(config: Config) -> tuple[float, float]:
             for step in reversed(kept):
                 step[5] = goal = step[5] + goal * step[6]
         batch = [torch.cat(part) for part in zip(*kept, strict=True)]
-        for part in torch.randperm(len(batch[0])).repeat(config.epochs).chunk(6 * config.epochs):
+        for part in torch.randperm(len(batch[0])).repeat(4).chunk(24):
             seen, masks, actions, chances, values, goal, _ = (each[part] for each in batch)
             gains = (goal - values - (goal - values).mean()) / (goal - values).std()
             policy, values = evaluate(seen, masks)
