@@ -22,6 +22,7 @@ with warnings.catch_warnings():
 
 from cpoker_env import parallel  # noqa: E402
 
+HAS_REGISTRY = hasattr(pettingzoo, "register")
 FORMS = ("structured", "flat", "sequential", "candidates")
 BANK = Rules.preset("italian", topology="banker", banker=1)
 POOL = Rules.preset("italian", topology="pool")
@@ -48,6 +49,8 @@ def sample(env, observations):
 @pytest.mark.parametrize("kwargs", [{}, {"flatten": True}, {"flatten": True, "mask_in": "info"}])
 @pytest.mark.parametrize("form", FORMS)
 def test_parallel_tests_of_pettingzoo_are_silent(form, kwargs):
+    if form in ("structured", "flat") and "mask_in" not in kwargs and not HAS_REGISTRY:
+        pytest.skip("before 1.27 the test takes every mask for that of a Discrete action")
     parallel_api_test(parallel.parallel_env(num_players=3, form=form, **kwargs), num_cycles=30)
     parallel_seed_test(lambda: parallel.parallel_env("western", form=form, **kwargs), 10)
 
@@ -71,7 +74,7 @@ def test_aec_tests_pass_with_masks_in_observations(form):
     assert {str(warning.message) for warning in caught} == known
 
 
-@pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="no registry before 1.27")
+@pytest.mark.skipif(not HAS_REGISTRY, reason="no registry before 1.27")
 def test_registries_have_the_ids_of_gymnasium():
     for name, form in parallel.IDS.items():
         assert gym.spec(name).kwargs.get("form", "structured") == form
