@@ -31,6 +31,8 @@ EXTRAS: dict[str, tuple[Library, ...]] = {
     ),
 }
 """Libraries of each extra, in the versions its adapter was run with."""
+_MODULES = {"pettingzoo": "parallel"}
+"""Adapters that are not named as their extra."""
 
 
 def check_versions(extra: str) -> None:
@@ -48,7 +50,7 @@ def check_versions(extra: str) -> None:
             continue
         if not _numbers(library.from_version) <= _numbers(found) < _numbers(library.below):
             raise ExtraError(
-                f"{library.name} {found}: cpoker_env.{extra} takes {library.requirement}; "
+                f"{library.name} {found}: {_module(extra)} takes {library.requirement}; "
                 f"{_install(extra)}"
             )
 
@@ -60,7 +62,11 @@ def not_importable(extra: str, error: ImportError) -> ExtraError:
     except ExtraError as unfit:
         return unfit
     names = " and ".join(library.name for library in EXTRAS[extra])
-    return ExtraError(f"cpoker_env.{extra} needs {names} ({error}): {_install(extra)}")
+    return ExtraError(f"{_module(extra)} needs {names} ({error}): {_install(extra)}")
+
+
+def _module(extra: str) -> str:
+    return f"cpoker_env.{_MODULES.get(extra, extra)}"
 
 
 def _install(extra: str) -> str:

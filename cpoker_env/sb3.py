@@ -11,7 +11,7 @@ writes is for going on with the training: it holds pickles, which this package d
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ except ImportError as error:
     raise not_importable("sb3", error) from error
 check_versions("sb3")
 
-Indices = int | Sequence[int] | None
+Indices = int | Iterable[int] | None
 
 
 class SB3VecEnv(VecEnv):
@@ -197,7 +197,9 @@ def native_vec_env(
     Raises:
         CPokerError: An argument out of its range, of the class that fits it.
     """
-    made = gym.make_vec(env_id, num_envs=n_envs, vectorization_mode="vector_entry_point", **kwargs)
+    made: Any = gym.make_vec(
+        env_id, num_envs=n_envs, vectorization_mode="vector_entry_point", **kwargs
+    )
     envs = SB3VecEnv(made.unwrapped)
     if seed is not None:
         envs.seed(seed)

@@ -27,7 +27,7 @@ class Config:
 def main(config: Config) -> tuple[float, float]:
     """Mean units per deal in the first and in the last tenth of the training."""
     torch.manual_seed(config.seed)
-    options = {"opponents": config.opponents, "mask": "legal"}
+    options: dict[str, Any] = {"opponents": config.opponents, "mask": "legal"}
     envs: Any = gym.make_vec("cpoker_env:ChinesePokerSequential-v0", config.num_envs, **options)
     width = gym.spaces.flatdim(envs.single_observation_space)
     layers = nn.Linear(width, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 6)

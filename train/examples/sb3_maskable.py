@@ -6,6 +6,7 @@ cpoker evaluate --agents sb3:runs/placer,greedy
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tyro
@@ -61,7 +62,7 @@ def units_per_deal(model: MaskablePPO, config: Config) -> float:
         "ChinesePokerSequential-v0", 500, 10**9,
         rules=config.rules, opponents=config.opponents, mask=config.mask,
     )  # fmt: skip
-    observation = envs.reset()
+    observation: Any = envs.reset()
     units = []
     for _ in range(4 * 13):
         masks = get_action_masks(envs)
