@@ -23,40 +23,52 @@ class Library(NamedTuple):
         return f"{self.name}>={self.from_version},<{self.below}"
 
 
-EXTRAS: dict[str, Library] = {
-    "open_spiel": Library("open_spiel", "1.6", "2.1"),
-    "torchrl": Library("torchrl", "0.13", "0.15"),
+EXTRAS: dict[str, tuple[Library, ...]] = {
+    "open_spiel": (Library("open_spiel", "1.6", "2.1"),),
+    "pettingzoo": (Library("pettingzoo", "1.25", "1.28"),),
+    "sb3": (
+        Library("stable-baselines3", "2.7", "2.10"),
+        Library("sb3-contrib", "2.7", "2.10"),
+    ),
+    "torchrl": (Library("torchrl", "0.13", "0.15"),),
 }
-"""The library each adapter module needs, in the versions it was run with."""
+"""Libraries of each extra, in the versions its adapter was run with."""
+_MODULES = {"pettingzoo": "parallel"}
+"""Adapters that are not named as their extra."""
 
 
-def check_version(extra: str) -> None:
-    """Refuse a version of an extra's library that its adapter was not written for.
+def check_versions(extra: str) -> None:
+    """Refuse versions of an extra's libraries that its adapter was not written for.
 
     A library that was built from source and carries no version passes.
 
     Raises:
         ExtraError: A version out of range.
     """
-    library = EXTRAS[extra]
-    try:
-        found = version(library.name)
-    except PackageNotFoundError:
-        return
-    if not _numbers(library.from_version) <= _numbers(found) < _numbers(library.below):
-        raise ExtraError(
-            f"{library.name} {found}: cpoker_env.{extra} takes {library.requirement}; "
-            f"{_install(extra)}"
-        )
+    for library in EXTRAS[extra]:
+        try:
+            found = version(library.name)
+        except PackageNotFoundError:
+            continue
+        if not _numbers(library.from_version) <= _numbers(found) < _numbers(library.below):
+            raise ExtraError(
+                f"{library.name} {found}: {_module(extra)} takes {library.requirement}; "
+                f"{_install(extra)}"
+            )
 
 
 def not_importable(extra: str, error: ImportError) -> ExtraError:
     """Why an extra's library could not be imported: the wrong version, or none at all."""
     try:
-        check_version(extra)
+        check_versions(extra)
     except ExtraError as unfit:
         return unfit
-    return ExtraError(f"cpoker_env.{extra} needs {EXTRAS[extra].name} ({error}): {_install(extra)}")
+    names = " and ".join(library.name for library in EXTRAS[extra])
+    return ExtraError(f"{_module(extra)} needs {names} ({error}): {_install(extra)}")
+
+
+def _module(extra: str) -> str:
+    return f"cpoker_env.{_MODULES.get(extra, extra)}"
 
 
 def extra_name(extra: str) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cpoker_env.arrangements import arrangement_of
 from cpoker_env.candidates import check_num_candidates, list_candidates, most_units
 from cpoker_env.cards import HAND_SIZE, NUM_CARDS, Card, format_card, format_cards
-from cpoker_env.extras import check_version, not_importable
+from cpoker_env.extras import check_versions, not_importable
 from cpoker_env.naturals import natural_bits
 from cpoker_env.rules import NUM_PATTERNS, Rules, read_rules
 from cpoker_env.scoring import (
@@ -31,7 +31,7 @@ try:
     import pyspiel
 except ImportError as error:
     raise not_importable("open_spiel", error) from error
-check_version("open_spiel")
+check_versions("open_spiel")
 
 NAME = "python_chinese_poker"
 KEPT_HANDS = 4096

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import cpoker_env  # noqa: F401  (registers the environments)
 from cpoker_env.errors import ConfigError
-from cpoker_env.extras import check_version, not_importable
+from cpoker_env.extras import check_versions, not_importable
 
 try:
     from torchrl.data import Binary, Composite
@@ -21,7 +21,7 @@ try:
     from torchrl.envs.gym_like import BaseInfoDictReader
 except ImportError as error:
     raise not_importable("torchrl", error) from error
-check_version("torchrl")
+check_versions("torchrl")
 
 FORMS = {"sequential": "ChinesePokerSequential-v0", "candidates": "ChinesePokerCandidates-v0"}
 

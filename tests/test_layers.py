@@ -15,16 +15,18 @@ ORDER = [
     "kernels",
     *("naturals", "valuation", "arrangements", "scoring", "money"),
     *("policy", "table", "row_values", "spaces"),
-    *("form", "structured", "sequential", "candidates", "forms", "learners"),
-    *("render", "env", "vector", "parallel", "session"),
+    *("form", "structured", "sequential", "candidates", "forms", "learners", "seats"),
+    *("render", "picture", "env", "vector", "parallel", "session"),
     *("open_spiel", "torchrl"),
     "agents",
+    "sb3",
     "train",
     *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
-GYMNASIUM |= {"learners", "env", "vector", "parallel", "session", "torchrl", "train"}
+GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "torchrl"}
+GYMNASIUM |= {"train"}
 # The adapter hands tensors to a library of tensors; nothing imports it unasked.
 TORCH = {"torchrl", "agents", "train"}
 # Libraries of the extras, each in its adapter and its examples.
