@@ -290,7 +290,8 @@ def test_loss_that_is_no_number_stops_with_its_batch(tmp_path):
 
 def test_bad_settings_raise_typed_errors(tmp_path):
     for changes, says in (
-        ({"copies": 1}, "copies 1"), ({"rounds": 0}, "rounds 0"), ({"device": "abacus"}, "cpu or cuda"), ({"players": 5}, "2 to 4"),
+        ({"copies": 1}, "copies 1"), ({"rounds": 0}, "rounds 0"), ({"players": 5}, "2 to 4"),
+        ({"device": "abacus"}, "cpu or cuda"),
         ({"gae_lambda": 2.0}, "gae_lambda"), ({"clip": 0.0}, "clip"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=says):
