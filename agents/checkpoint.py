@@ -103,7 +103,7 @@ def load_checkpoint(name: str) -> Checkpoint:
 
 
 def load_kind(name: str, kind: str, rules: Rules) -> Checkpoint:
-    """A checkpoint of a kind, "population", "tables" or "network", that is of these rules.
+    """A checkpoint of a kind, "population", "tables", "network" or "ppo", that is of these rules.
 
     Raises:
         CheckpointError: As `load_checkpoint`, or it is of another kind or other rules.
@@ -123,6 +123,17 @@ def _wherever_the_bank_sits(rules: Rules) -> Rules:
     return rules if rules.banker is None else replace(rules, banker=0)
 
 
+def save_run(path: Path, record: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write what a run goes on from to one file, whole or not at all; see `load_run`."""
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    state = {"state": json.dumps(dict(record)), "sha256": _digest(kept)}
+    write_bytes(path, safetensors.torch.save(kept, state))
+
+
+def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    return hashlib.sha256(safetensors.torch.save(dict(tensors))).hexdigest()
+
+
 def load_run(
     path: Path, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -137,8 +148,11 @@ def load_run(
     """
     try:
         with safe_open(path, "pt") as file:
-            record: dict[str, Any] = json.loads(file.metadata()["state"])
+            metadata = file.metadata()
+        record: dict[str, Any] = json.loads(metadata["state"])
         tensors = safetensors.torch.load(path.read_bytes())
+        if _digest(tensors) != metadata["sha256"]:
+            raise ValueError("its tensors do not match their hash")
         theirs = dict(record["config"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None

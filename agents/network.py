@@ -57,10 +57,15 @@ class ValueNetwork(nn.Module):
         rules: The house rules.
         num_players: Seats at the table.
         width: Units of the hidden layer, a power of two.
+
+    Raises:
+        ValueError: Another width.
     """
 
     def __init__(self, rules: Rules, num_players: int = 2, width: int = 64) -> None:
         super().__init__()
+        if width < 1 or width & (width - 1):
+            raise ValueError(f"width {width}: give a power of two")
         self.rules = rules
         self.num_players = num_players
         self.sides = (0,) if rules.banker is None else (1, -1)
@@ -109,6 +114,18 @@ class ValueNetwork(nn.Module):
                 buffer[side] = torch.from_numpy(seen.astype(np.int32))
         self.ordinary[:] = torch.as_tensor(ordinary, dtype=torch.float32)
         self.read_counts()
+
+    def check(self) -> None:
+        """Raise unless all weights are numbers and all counts could have been counted.
+
+        Raises:
+            ValueError: Says which are not.
+        """
+        for name, tensor in self.state_dict().items():
+            if not tensor.isfinite().all():
+                raise ValueError(f"{name} holds what is no number")
+            if name.endswith("_counts") and not ((tensor >= 0).all() and tensor.any(dim=1).all()):
+                raise ValueError(f"{name} are no counts")
 
     def read_counts(self) -> None:
         """Work out all that follows from the counts; needed after loading weights."""

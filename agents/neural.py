@@ -1,7 +1,5 @@
 """The policy of a trained value network."""
 
-from functools import lru_cache
-
 import numpy as np
 from cpoker_env.agents.checkpoint import load_kind, shipped_for
 from cpoker_env.agents.network import ValueNetwork, Valuer
@@ -65,16 +63,13 @@ def make_neural(rules: Rules, num_players: int = 2, argument: str = "") -> Neura
             tensors do not fit the network.
     """
     name = argument or shipped_for("neural", rules, num_players)
-    return _load(rules, num_players if rules.topology == "pool" else 2, name)
-
-
-@lru_cache(maxsize=16)
-def _load(rules: Rules, num_players: int, name: str) -> NeuralPolicy:
     stored = load_kind(name, "network", rules)
     try:
-        network = ValueNetwork(rules, num_players, int(stored.config["width"]))
+        seats = num_players if rules.topology == "pool" else 2
+        network = ValueNetwork(rules, seats, int(stored.config["width"]))
         network.load_state_dict(stored.weights)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        network.check()
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise CheckpointError(f"checkpoint {name!r} does not fit its network: {error}") from None
     network.read_counts()
     return NeuralPolicy(Valuer(network))

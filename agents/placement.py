@@ -164,6 +164,7 @@ class PlacementNetwork(nn.Module):
 
     def __init__(self, rules: Rules, width: int = 64, hand_width: int = 256) -> None:
         super().__init__()
+        self.rules = rules
         fronts, fives = plain_row_features(bool(rules.packed[F_WHEEL_SECOND_HIGH]))
         self.front_features: torch.Tensor
         self.five_features: torch.Tensor

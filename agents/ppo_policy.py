@@ -95,7 +95,9 @@ def policy_of(stored: Checkpoint, rules: Rules) -> PlacementPolicy:
         width, hand_width = int(stored.config["width"]), int(stored.config["hand_width"])
         network = PlacementNetwork(rules, width, hand_width)
         network.load_state_dict(stored.weights)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if not all(weights.isfinite().all() for weights in network.state_dict().values()):
+            raise ValueError("a weight is no number")
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise CheckpointError(
             f"checkpoint {stored.name!r} does not fit this network: {error}"
         ) from None

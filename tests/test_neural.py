@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from cpoker_env.agents.checkpoint import load_checkpoint, write_bytes
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint, write_bytes
 from cpoker_env.train.evaluate import duel
 from store_decisions import STORED, decide, networks
 
@@ -56,9 +56,10 @@ def test_answers_do_not_depend_on_the_batch():
 def test_the_four_seat_network_is_found_at_four_seats():
     rules = Rules.preset("mandarin")
     at_two, at_four = make_policy("neural", rules), make_policy("neural", rules, 4)
-    assert at_two is make_policy("neural:neural-mandarin", rules)
-    assert at_four is make_policy("neural:neural-mandarin-4", rules, 4)
-    assert at_two is not at_four
+    named = {name: load_checkpoint(name).weights for name in networks()}
+    for policy, name in ((at_two, "neural-mandarin"), (at_four, "neural-mandarin-4")):
+        assert (policy.valuer.weights == named[name]["weights.weight"].numpy()[0]).all()
+    assert (at_two.valuer.weights != at_four.valuer.weights).any()
 
 
 def test_damaged_checkpoints_are_refused(tmp_path):
@@ -85,6 +86,15 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     for name in (f"neural:{path}", f"checkpoint:{path}"):
         with pytest.raises(CheckpointError, match="does not fit its network"):
             make_policy(name, "mandarin")
+    record["config"]["width"] = 48
+    with pytest.raises(CheckpointError, match="power of two"):
+        make_policy(f"neural:{lay(json.dumps(record).encode(), whole['safetensors'])}", "mandarin")
+    for name, value in (("hand_tower.0.weight", float("nan")), ("front_counts", -1)):
+        weights = load_checkpoint("neural-mandarin").weights
+        weights[name][0, 0] = value
+        save_checkpoint(tmp_path / "odd", weights, stored.rules, stored.config, [])
+        with pytest.raises(CheckpointError, match=name):
+            make_policy(f"neural:{tmp_path / 'odd'}", "mandarin")
     record["config"]["kind"] = "novel"
     path = lay(json.dumps(record).encode(), whole["safetensors"])
     with pytest.raises(CheckpointError, match="kind 'novel'"):

@@ -290,10 +290,23 @@ def test_loss_that_is_no_number_stops_with_its_batch(tmp_path):
 
 def test_bad_settings_raise_typed_errors(tmp_path):
     for changes, says in (
-        ({"copies": 1}, "copies 1"), ({"rounds": 0}, "num_rounds"), ({"players": 5}, "2 to 4"),
+        ({"copies": 1}, "copies 1"), ({"rounds": 0}, "rounds 0"), ({"players": 5}, "2 to 4"),
+        ({"device": "abacus"}, "cpu or cuda"),
         ({"gae_lambda": 2.0}, "gae_lambda"), ({"clip": 0.0}, "clip"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=says):
             ppo.main(dataclasses.replace(SMALL, out=tmp_path, **changes))
     with pytest.raises(CheckpointError, match="no run to resume"):
         ppo.main(dataclasses.replace(SMALL, out=tmp_path, resume=True))
+
+
+def test_rules_that_ppo_would_learn_wrongly_are_refused(tmp_path):
+    rules = tmp_path / "rules.json"
+    for options, players, says in (
+        ({"topology": "banker", "banker": 0}, 2, "use cpoker train"),
+        ({"topology": "pool"}, 3, "--crowd 0"),
+    ):
+        rules.write_text(json.dumps(Rules.preset("italian", **options).to_dict()), encoding="utf-8")
+        config = dataclasses.replace(SMALL, rules=str(rules), players=players, out=tmp_path / "run")
+        with pytest.raises(ConfigError, match=says):
+            ppo.main(config)

@@ -8,10 +8,9 @@ it is, as those hands were answers to much the same population.
 
 In the end `cpoker_env.train.tables` fits the small tables of `equilibrium` to the population.
 
-    python -m train.fictitious_play --rules four_two
+    python -m cpoker_env.train.fictitious_play --rules four_two
 """
 
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -20,9 +19,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.numpy
 import torch
-from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
+from cpoker_env.agents.checkpoint import load_run, save_checkpoint, save_run
 from cpoker_env.agents.population import (
     IntArray,
     Plays,
@@ -35,6 +33,7 @@ from cpoker_env.agents.population import (
 )
 from cpoker_env.train import tables
 from cpoker_env.train.exploitability import Gains, gains_of, interval, join_gains, play_hands
+from cpoker_env.train.scripts import run_script
 from rich.console import Console
 from rich.progress import Progress
 
@@ -152,9 +151,8 @@ def save_state(path: Path, state: State, config: Config, rules: Rules) -> None:
     """Write a run's state to one file, whole or not at all."""
     settings = {**_identity(config), "options": rules.to_dict()}
     record = {"round": state.round, "seconds": state.seconds, "config": settings}
-    tensors = {**state.population.plays._asdict(), "runs": state.population.runs}
-    blob = safetensors.numpy.save(tensors, {"state": json.dumps(record)})
-    write_bytes(path, blob)
+    arrays = {**state.population.plays._asdict(), "runs": state.population.runs}
+    save_run(path, record, {name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def load_state(path: Path, config: Config, rules: Rules) -> State:
@@ -219,7 +217,7 @@ def main(config: Config) -> None:
     console.print(f"fictitious play of {config.rules} into {config.folder}")
     with (
         Progress(console=Console(stderr=True)) as progress,
-        SummaryWriter(str(config.folder), purge_step=state.round) as writer,
+        SummaryWriter(str(config.folder), purge_step=state.round + 1) as writer,
     ):
         task = progress.add_task("rounds", total=config.rounds, completed=state.round)
         while state.round < config.rounds:
@@ -267,6 +265,4 @@ def _finish(state: State, config: Config, rules: Rules) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)

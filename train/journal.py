@@ -57,7 +57,7 @@ class Journal:
         if self.writes:
             from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
-            self._writer = SummaryWriter(str(self.folder), purge_step=self.done)
+            self._writer = SummaryWriter(str(self.folder), purge_step=self.done + 1)
             self._progress.start()
         return self
 

@@ -39,6 +39,7 @@ class Learner:
     def __init__(self, network: ValueNetwork, how: Regression) -> None:
         self.how = how
         self.network = network.to(how.device)
+        self.network.read_counts()
         self.average = copy.deepcopy(self.network)
         self.optimizer = torch.optim.Adam(self.network.parameters())
         self.steps = 0
@@ -64,7 +65,7 @@ class Learner:
             group["lr"] = learning_rate
         batch, steps = self.how.batch // ranks.size, hands // self.how.batch
         losses: list[float] = []
-        with _deterministic():
+        with deterministic():
             for _ in range(self.how.epochs):
                 # A few hands met nobody: every process takes as many steps all the same.
                 order = np.resize(rng.permutation(len(lessons.targets)), steps * batch)
@@ -72,23 +73,24 @@ class Learner:
                 for taken in np.split(order, steps):
                     picked = lessons.take(torch.from_numpy(taken), self.how.device)
                     losses.append(self._step(picked, ranks))
-                    if not math.isfinite(losses[-1]):
+                    if math.isnan(losses[-1]):
                         raise ConfigError(
-                            f"loss {losses[-1]} at learning_rate {learning_rate:g}: lower it; "
-                            f"the batch is kept in {when_bad(picked)}"
+                            f"a loss that is no number, at learning_rate {learning_rate:g}: lower "
+                            f"it; the batch is kept in {when_bad(picked)}"
                         )
         return float(np.mean(losses))
 
     def _step(self, lessons: Lessons, ranks: Ranks) -> float:
-        """One step, not taken if the loss is no number; returns the loss."""
+        """One step; returns the loss, NaN if no step was taken as it is no number somewhere."""
         loss = self._loss(lessons)
         value = loss.item()
-        if math.isfinite(value):
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            ranks.average_gradients(self.network.parameters())
-            self.optimizer.step()
-            self._follow()
+        if ranks.add(np.array([not math.isfinite(value)], np.int64)).any():
+            return math.nan
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        ranks.average_gradients(self.network.parameters())
+        self.optimizer.step()
+        self._follow()
         return value
 
     def _loss(self, lessons: Lessons) -> torch.Tensor:
@@ -146,7 +148,7 @@ def under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:
 
 
 @contextmanager
-def _deterministic() -> Iterator[None]:
+def deterministic() -> Iterator[None]:
     """Gradients that do not depend on how threads meet, so that a seed decides the agent."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from cpoker_env.agents.checkpoint import check_target, write_bytes
 from cpoker_env.train.matrix import check_plotting
+from cpoker_env.train.scripts import run_script
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -113,6 +114,4 @@ def picture_of(curves: list[Curve]) -> bytes:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)

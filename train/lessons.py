@@ -55,7 +55,8 @@ class Taught(NamedTuple):
     """What hands play, how likely they are to make a home run of a scoop, and their lessons.
 
     gains: (H,) units that a best response would have won more, chosen and valued on other halves of
-    the crowd. naturals, declare: (N,) patterns held and (N,) units of declaring them.
+        the crowd; NaN for hands that met too few.
+    naturals, declare: (N,) patterns held and (N,) units of declaring them.
     """
 
     plays: Plays
@@ -117,7 +118,7 @@ def teach(
     known = found.met.min(axis=0) > 0
     holds = known & (found.naturals >= 0)
     return Taught(
-        found.plays(chosen, declarations), runs, np.where(known, gains / 2, 0.0),
+        found.plays(chosen, declarations), runs, np.where(known, gains / 2, np.nan),
         found.naturals[holds].astype(np.int64), mean.declare[0][holds],
         _lessons(hands, banks, learner, mean, known, selection, rng),
     )  # fmt: skip

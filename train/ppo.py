@@ -12,14 +12,11 @@ depends on the action, so the gradient's mean stays what it is:
 Opponents are met one at a time, so with a crowd the coupling of a home run is not learned. The
 weights that play, in the league and at the end, are a running mean of those that learn.
 
-    python -m train.ppo --rules four_two --preset quick
+    python -m cpoker_env.train.ppo --rules four_two --preset quick
 """
 
 import math
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import NoReturn
 
@@ -31,6 +28,7 @@ from cpoker_env.agents.placement import PlacementNetwork
 from cpoker_env.agents.ppo_policy import PlacementPolicy
 from cpoker_env.train.evaluate import duel
 from cpoker_env.train.exploitability import interval, measure
+from cpoker_env.train.learner import deterministic
 from cpoker_env.train.matrix import results_table
 from cpoker_env.train.ppo_run import (
     Config,
@@ -54,6 +52,7 @@ from cpoker_env.train.rollout import (
     seat_opponents,
     settle,
 )
+from cpoker_env.train.scripts import run_script
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -193,7 +192,7 @@ def play_round(
     """One round: draw opponents, play, learn. Returns the scalars to log."""
     rng = np.random.default_rng([config.seed, state.round])
     started = time.perf_counter()
-    with _deterministic():
+    with deterministic():
         rollout, scalars = collect(env, state, config, rules, rng)
         played = time.perf_counter()
         scalars |= update(state, rollout, config, rng)
@@ -206,20 +205,10 @@ def play_round(
     return {
         **scalars,
         "charts/deals": state.deals,
+        "charts/seconds": state.seconds,
         "charts/SPS": rollout.chosen.size * HAND_SIZE / seconds,
         "charts/share_of_playing": (played - started) / seconds,
     }
-
-
-@contextmanager
-def _deterministic() -> Iterator[None]:
-    """Gradients that do not depend on how threads meet, so that a seed decides the agent."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
 
 
 def main(config: Config) -> None:
@@ -231,11 +220,9 @@ def main(config: Config) -> None:
     """
     from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
-    check_config(config)
     rules = read_rules(config.rules)
+    check_config(config, rules)
     torch.set_num_threads(config.threads)
-    if config.device.startswith("cuda"):
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # so that it is deterministic
     saved = config.folder / "state.safetensors"
     if config.resume:
         state = load_state(saved, config, rules)
@@ -256,7 +243,7 @@ def main(config: Config) -> None:
     )  # fmt: skip
     with (
         Progress(*columns, console=Console(stderr=True)) as progress,
-        SummaryWriter(str(config.folder), purge_step=state.round) as writer,
+        SummaryWriter(str(config.folder), purge_step=state.round + 1) as writer,
     ):
         task = progress.add_task(
             "rounds", total=config.num_rounds, completed=state.round, speed=0, greedy=0, balanced=0
@@ -325,9 +312,10 @@ def _finish(state: State, config: Config, rules: Rules, console: Console) -> Non
         for name in ("uniform", "greedy", "balanced")
     ]  # fmt: skip
     stored = {
-        **identity(config), "kind": "ppo", "deals_played": state.deals, "threads": config.threads,
-        "seconds": round(state.seconds, 1),
+        **identity(config, rules), "kind": "ppo", "deals_played": state.deals,
+        "threads": config.threads, "seconds": round(state.seconds, 1),
     }  # fmt: skip
+    del stored["options"]  # the rules are stored anyway
     save_checkpoint(
         config.folder / "agent", state.average.state_dict(), rules, stored,
         [asdict(result) for result in results],
@@ -341,6 +329,4 @@ def _finish(state: State, config: Config, rules: Rules, console: Console) -> Non
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)

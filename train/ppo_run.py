@@ -1,18 +1,18 @@
 """A run of PPO: its settings, what it carries from round to round, and how that is kept."""
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import safetensors.torch
 import torch
-from cpoker_env.agents.checkpoint import load_run, write_bytes
+from cpoker_env.agents.checkpoint import load_run, save_run
 from cpoker_env.agents.placement import PlacementNetwork
 from cpoker_env.train.league import League
+from cpoker_env.train.learner import under
 from cpoker_env.train.rollout import Crowd
+from cpoker_env.train.scripts import MOST_SEED, check_device
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.rules import Rules
@@ -105,10 +105,11 @@ class Config:
     @property
     def folder(self) -> Path:
         """Where everything goes."""
+        seats = f"-{self.players}" if self.players != 2 else ""
         return (
             self.out
             if self.out is not None
-            else Path("runs") / f"{Path(self.rules).stem}-{self.preset}-ppo"
+            else Path("runs") / f"{Path(self.rules).stem}{seats}-{self.preset}-ppo"
         )
 
     def temperature_at(self, number: int) -> float:
@@ -155,11 +156,10 @@ def save_state(path: Path, state: State, config: Config) -> None:
             tensors[f"crowd.{i}.{name}"] = torch.from_numpy(np.ascontiguousarray(kept))
     record = {
         "round": state.round, "deals": state.deals, "seconds": state.seconds,
-        "crowd": len(state.crowd), "league": state.league.record(), "config": identity(config),
+        "crowd": len(state.crowd), "league": state.league.record(),
+        "config": identity(config, state.average.rules),
     }  # fmt: skip
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    tensors |= state.league.tensors()
-    write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
+    save_run(path, record, {**tensors, **state.league.tensors()})
 
 
 def load_state(path: Path, config: Config, rules: Rules) -> State:
@@ -168,18 +168,18 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     Raises:
         CheckpointError: Missing, damaged, or of a run with other settings.
     """
-    record, tensors = load_run(path, identity(config))
+    record, tensors = load_run(path, identity(config, rules))
     state = start_state(config, rules)
     try:
-        state.network.load_state_dict(_under("network.", tensors))
-        state.average.load_state_dict(_under("average.", tensors))
+        state.network.load_state_dict(under("network.", tensors))
+        state.average.load_state_dict(under("average.", tensors))
         adam = state.optimizer.state_dict()
-        for name, tensor in _under("adam.", tensors).items():
+        for name, tensor in under("adam.", tensors).items():
             index, _, key = name.partition(".")
             adam["state"].setdefault(int(index), {})[key] = tensor
         state.optimizer.load_state_dict(adam)
         for i in range(record["crowd"]):
-            arrays = {k: v.numpy() for k, v in _under(f"crowd.{i}.", tensors).items()}
+            arrays = {k: v.numpy() for k, v in under(f"crowd.{i}.", tensors).items()}
             arrays["masks"] = arrays["masks"].view(np.uint64)
             state.crowd.append(Crowd(**arrays))
         state.league = League.restore(record["league"], tensors)
@@ -190,38 +190,54 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     return state
 
 
-def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def identity(config: Config) -> dict[str, Any]:
+def identity(config: Config, rules: Rules) -> dict[str, Any]:
     """Settings that decide the result."""
     loose = (
         "out", "resume", "eval_deals", "eval_every", "exploit_every", "save_every", "threads",
         "rounds",
     )  # fmt: skip
     kept = {k: v for k, v in asdict(config).items() if k not in loose}
-    return {**kept, "crowd": config.num_crowd, "num_rounds": config.num_rounds}
+    return {
+        **kept, "crowd": config.num_crowd, "num_rounds": config.num_rounds,
+        "options": rules.to_dict(),
+    }  # fmt: skip
 
 
-def check_config(config: Config) -> None:
-    """Raise unless every number is in range.
+def check_config(config: Config, rules: Rules) -> None:
+    """Raise unless every number is in range and the rules can be learned.
 
     Raises:
         ConfigError: Names the field, the limit and the fix.
     """
+    if rules.topology == "banker":
+        raise ConfigError(
+            "topology 'banker': the learner sits in one seat, and the bank's is another game than "
+            "the others'; use cpoker train"
+        )
+    if rules.topology == "pool" and config.players > 2 and config.num_crowd:
+        raise ConfigError(
+            f"topology 'pool' with {config.players} players: a crowd is met one at a time; "
+            "add --crowd 0"
+        )
+    check_device(config.device)
+    if config.num_rounds < 1:
+        raise ConfigError(f"rounds {config.num_rounds}: give 1 or more")
+    if config.num_crowd < 0:
+        raise ConfigError(f"crowd {config.num_crowd}: give 0 or more")
+    if config.seed >= MOST_SEED:
+        raise ConfigError(f"seed {config.seed}: give less than {MOST_SEED}")
     least = {
-        "deals": 1, "copies": 2, "num_crowd": 0, "opponents": 1, "epochs": 1, "batch": 1,
+        "deals": 1, "copies": 2, "opponents": 1, "epochs": 1, "batch": 1,
         "width": 1, "hand_width": 1, "league": 1, "snapshot_every": 1, "opponents_drawn": 1,
         "save_every": 1, "eval_every": 1, "exploit_every": 1, "eval_deals": 2, "threads": 1,
-        "num_rounds": 1, "seed": 0,
+        "seed": 0,
     }  # fmt: skip
     for name, limit in least.items():
         if getattr(config, name) < limit:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
     open_intervals = {
         "learning_rate": (0, 1), "clip": (0, 1), "temperature": (0, 10), "temperature_end": (0, 10),
-        "max_norm": (0, math.inf),
+        "max_norm": (0, math.inf), "value_weight": (0, math.inf),
     }  # fmt: skip
     for name, (low, high) in open_intervals.items():
         if not low < getattr(config, name) < high:

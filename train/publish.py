@@ -1,7 +1,7 @@
 """Put a trained agent among the checkpoints: its files, what was measured, its model card.
 
-    python -m train.publish --checkpoint runs/western-standard/agent --name neural-western \
-        --measured exploit.json --matches evaluate.json
+    python -m cpoker_env.train.publish --checkpoint runs/western-standard/agent \
+        --name neural-western --measured exploit.json --matches evaluate.json
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 
 from cpoker_env.agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, write_bytes
 from cpoker_env.train import fictitious_play, ppo_run, selfplay, tables
+from cpoker_env.train.scripts import run_script
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -200,6 +201,4 @@ def _match(result: dict[str, Any], agent: str, rules: str) -> str:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)

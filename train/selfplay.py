@@ -7,14 +7,14 @@ share no card with it, and the network regresses on these units. As the crowd is
 rounds, play converges instead of cycling. The network that plays is a running mean of the weights.
 
 Weights start at random, and nothing is seen but deals of its own play. Home runs count as often as
-hands of the crowd make them; a pool of three or four seats is learned at whole tables.
+hands of the crowd make them; a pool of three or four seats is learned at whole tables, where the
+newest players sit everywhere instead of the crowd.
 
-    python -m train.selfplay --rules four_two --preset quick
+    python -m cpoker_env.train.selfplay --rules four_two --preset quick
     torchrun --nproc-per-node 2 -m cpoker_env.train.selfplay --threads 1
 """
 
 import copy
-import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.torch
 import torch
-from cpoker_env.agents.checkpoint import load_run, save_checkpoint, write_bytes
+from cpoker_env.agents.checkpoint import load_run, save_checkpoint, save_run, write_bytes
 from cpoker_env.agents.network import ValueNetwork, Valuer
 from cpoker_env.agents.neural import NeuralPolicy
 from cpoker_env.agents.population import Plays
@@ -48,6 +48,7 @@ from cpoker_env.train.lessons import (
 )
 from cpoker_env.train.matrix import results_table
 from cpoker_env.train.ranks import Ranks
+from cpoker_env.train.scripts import MOST_SEED, check_device, run_script
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -82,7 +83,8 @@ class Config:
     memory: int = 20
     """Rounds of hands the crowd keeps."""
     tables: int = 16
-    """Whole tables dealt around a hand, in a pool of three or four seats."""
+    """Whole tables dealt around a hand, in a pool of three or four seats; few make lucky options
+    look better than they are."""
     best_options: int = 8
     """Lessons of a hand: its best options."""
     other_options: int = 4
@@ -94,7 +96,7 @@ class Config:
     epochs: int = 2
     """Passes over a round's lessons."""
     batch: int = 1024
-    """Hands in a gradient step."""
+    """Hands in a gradient step; a share of `hands`."""
     width: int = 64
     """Units of the network's hidden layer, a power of two."""
     learning_rate: float = 3e-3
@@ -215,8 +217,9 @@ def play_round(state: State, config: Config, ranks: Ranks) -> dict[str, float]:
         "losses/value": loss,
         "losses/learning_rate": learning_rate,
     }
-    if is_newest.any():
-        scalars["losses/units_below_best"] = float(gains[is_newest].mean())
+    told = gains[is_newest & ~np.isnan(gains)]
+    if len(told):
+        scalars["losses/units_below_best"] = float(told.mean())
     return scalars
 
 
@@ -225,7 +228,8 @@ def _play(
 ) -> tuple[list[Taught], npt.NDArray[np.bool_]]:
     """Play and value this process's share of a round's hands, CHUNK by CHUNK.
 
-    With it comes which hands (H,) of all processes the newest network plays.
+    With it comes which hands (H,) of all processes the newest player plays: the running mean of the
+    weights as it is now, in the place of the newest snapshot.
     """
     rules, number = state.learner.network.rules, state.round + 1
     names = state.league.draw(np.random.default_rng([config.seed, number]), len(hands) // CHUNK)
@@ -287,9 +291,7 @@ def save_state(path: Path, state: State, config: Config) -> None:
         "round": state.round, "steps": state.learner.steps, "seconds": state.seconds,
         "league": state.league.record(), "config": _identity(config, rules),
     }  # fmt: skip
-    tensors = {**state.learner.tensors(), **crowd, **state.league.tensors()}
-    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_bytes(path, safetensors.torch.save(tensors, {"state": json.dumps(record)}))
+    save_run(path, record, {**state.learner.tensors(), **crowd, **state.league.tensors()})
 
 
 def load_state(path: Path, config: Config, rules: Rules) -> State:
@@ -301,19 +303,23 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     record, tensors = load_run(path, _identity(config, rules))
     learner = _new_learner(config, rules)
     try:
-        learner.restore(tensors, record["steps"])
+        learner.restore(tensors, int(record["steps"]))
         arrays = {name: tensor.numpy() for name, tensor in under("crowd.", tensors).items()}
         league = League.restore(record["league"], tensors)
-        return State(learner, Crowd.of(arrays), league, record["round"], record["seconds"])
+        done, seconds = int(record["round"]), float(record["seconds"])
+        return State(learner, Crowd.of(arrays), league, done, seconds)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
 
 
 def _identity(config: Config, rules: Rules) -> dict[str, Any]:
     """Settings that decide the result."""
-    loose = ("out", "resume", "eval_deals", "eval_every", "threads", "rounds", "device")
+    loose = ("out", "resume", "eval_deals", "eval_every", "threads", "rounds")
     kept = {k: v for k, v in asdict(config).items() if k not in loose}
-    return {**kept, "num_rounds": config.num_rounds, "options": rules.to_dict()}
+    return {
+        **kept, "num_rounds": config.num_rounds, "processes": Ranks().size,
+        "options": rules.to_dict(),
+    }  # fmt: skip
 
 
 def check_config(config: Config, ranks: Ranks) -> None:
@@ -322,9 +328,11 @@ def check_config(config: Config, ranks: Ranks) -> None:
     Raises:
         ConfigError: Names the field, the limit and the fix.
     """
+    if config.num_rounds < 1:
+        raise ConfigError(f"rounds {config.num_rounds}: give 1 or more")
     least = {
         "hands": CHUNK, "memory": 1, "tables": 2, "best_options": 1, "other_options": 0,
-        "epochs": 1, "width": 1, "eval_deals": 2, "eval_every": 1, "threads": 1, "num_rounds": 1,
+        "epochs": 1, "width": 1, "eval_deals": 2, "eval_every": 1, "threads": 1,
         "seed": 0, "snapshot_every": 1,
     }  # fmt: skip
     for name, limit in least.items():
@@ -332,10 +340,12 @@ def check_config(config: Config, ranks: Ranks) -> None:
             raise ConfigError(f"{name} {getattr(config, name)}: give {limit} or more")
     if config.hands % (CHUNK * ranks.size):
         raise ConfigError(f"hands {config.hands}: give a multiple of {CHUNK * ranks.size}")
-    if not ranks.size <= config.batch <= config.hands or config.batch % ranks.size:
+    if config.batch < 1 or config.batch % ranks.size or config.hands % config.batch:
         raise ConfigError(
-            f"batch {config.batch}: give a multiple of {ranks.size}, at most {config.hands}"
+            f"batch {config.batch}: give a multiple of {ranks.size} that divides {config.hands}"
         )
+    if config.seed >= MOST_SEED:
+        raise ConfigError(f"seed {config.seed}: give less than {MOST_SEED}")
     if config.width & (config.width - 1):
         raise ConfigError(f"width {config.width}: give a power of two")
     open_ranges = {"learning_rate": 1.0, "average": 1.0, "focus": 1e3, "level_weight": 1e3}
@@ -344,8 +354,7 @@ def check_config(config: Config, ranks: Ranks) -> None:
             raise ConfigError(
                 f"{name} {getattr(config, name)}: give a number between 0 and {bound:g}"
             )
-    if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device {config.device!r}: torch finds no GPU here; use cpu")
+    check_device(config.device)
 
 
 def main(config: Config) -> None:
@@ -418,6 +427,4 @@ EVAL_SEED = 1_000_003
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)

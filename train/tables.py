@@ -5,7 +5,7 @@ take what rows are worth on average from the population's own rows, and a weight
 finds what the hand's own cards change. Options far from the best count little. A second regression
 and a third find how often rows win, one by one and all three, for people.
 
-    python -m train.tables --population search-four_two
+    python -m cpoker_env.train.tables --population search-four_two
 """
 
 import json
@@ -38,6 +38,7 @@ from cpoker_env.agents.population import (
     respond,
 )
 from cpoker_env.agents.search import population_of
+from cpoker_env.train.scripts import run_script
 from rich.console import Console
 from rich.progress import track
 
@@ -360,6 +361,4 @@ def main(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Config))
+    run_script(Config, main)
