@@ -60,5 +60,5 @@ def test_an_old_library_that_does_not_import_is_told_by_its_version(extra, monke
 
 @pytest.mark.parametrize("extra", NEEDS)
 def test_the_extra_asks_for_the_versions_the_adapter_takes(extra):
-    line = f'{extra_name(extra)} = ["{EXTRAS[extra].requirement}"]'
+    line = f'{extra_name(extra)} = ["{EXTRAS[extra][0].requirement}"]'
     assert line in PYPROJECT.read_text(encoding="utf-8").splitlines()
