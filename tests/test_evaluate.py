@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -219,7 +220,11 @@ def test_an_interrupt_ends_workers_and_programs(tmp_path):
     )
     agents = f"greedy,external:{sys.executable} {tmp_path}/bot.py"
     command = ("-m", "cpoker_env.cli", "evaluate", "--agents", agents, "--workers", "2")
-    with subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True) as run:
+    # Whoever runs the tests in the background has told its children to ignore interrupts.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True, preexec_fn=listen
+    ) as run:
         try:
             deadline = time.monotonic() + 120
             while not (pid.exists() and pid.read_text(encoding="utf-8").endswith(".")):
