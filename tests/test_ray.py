@@ -1,5 +1,7 @@
 """Work in shards on a Ray cluster of this machine; needs the extra "ray"."""
 
+from pathlib import Path
+
 import pytest
 from cpoker_env.train import exploit
 from cpoker_env.train.evaluate import evaluate
@@ -11,6 +13,14 @@ from cpoker_env.policy import register_policy
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning:ray.*")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _path():
+    """Lets workers import what tests define."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +40,7 @@ def test_a_local_cluster_starts_and_ends_with_the_run(tmp_path):
 
 
 def test_no_cluster_at_an_address_is_told():
-    with pytest.raises(ConfigError, match="ray 127.0.0.1:1: .* address of a running cluster"):
+    with pytest.raises(ConfigError, match=r"ray 127\.0\.0\.1:1: .* of a running cluster"):
         evaluate("greedy,uniform", num_deals=10, ray="127.0.0.1:1")
 
 

@@ -5,6 +5,7 @@ Every machine has this package, and whatever the agents need, installed in the s
 
 import copy
 import importlib
+import socket
 from typing import Any
 
 from cpoker_env.train.keep import Shard
@@ -42,8 +43,9 @@ class Cluster:
             local = {"num_cpus": workers * threads, "include_dashboard": False}
             options = local if address == "local" else {}
             try:
+                _knock(address)
                 self._ray.init(address, log_to_driver=False, logging_level="ERROR", **options)
-            except (ConnectionError, RuntimeError, ValueError) as error:
+            except (OSError, RuntimeError, ValueError) as error:
                 raise ConfigError(
                     f"ray {address}: {error}; give the address of a running cluster "
                     '(`ray start --head` starts one), or "local"'
@@ -79,6 +81,13 @@ class Cluster:
             self._ray.cancel(task, force=in_haste)
         if self._is_mine:
             self._ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError if an address has a port at which nobody answers: Ray tries for minutes."""
+    host, colon, port = address.rpartition("//")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def import_ray() -> Any:
