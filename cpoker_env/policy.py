@@ -164,6 +164,7 @@ _REGISTRY: dict[str, str | Factory] = {
     "search": "cpoker_env.agents.search:make_search",
     "neural": "cpoker_env.agents.neural:make_neural",
     "checkpoint": "cpoker_env.agents.stored:make_stored",
+    "sb3": "cpoker_env.agents.sb3_policy:make_sb3",
     "external": "cpoker_env.agents.external:External",
 }
 
@@ -208,7 +209,8 @@ def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
     """A policy by name: "uniform", "greedy", "product", "balanced", "equilibrium",
-    "search", "neural", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was registered.
+    "search", "neural", "checkpoint:PATH-OR-NAME", "sb3:PATH", "external:COMMAND" or one that was
+    registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.

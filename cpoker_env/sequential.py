@@ -70,6 +70,7 @@ class Sequential:
         self.action_space: spaces.Space[Any] = spaces.Discrete(5)
         self._hands = np.zeros((size, HAND_SIZE), np.int8)
         self._rows = np.full((size, HAND_SIZE), NOT_PLACED, np.int8)
+        self._room = np.tile(ROW_ROOM, (size, 1))
         self._at = np.zeros(size, np.int64)
         self._everyone = np.arange(size)
 
@@ -84,16 +85,17 @@ class Sequential:
         at = slice(None) if where is None else where
         self._hands[at] = deals.hands[at, 0]
         self._rows[at] = NOT_PLACED
+        self._room[at] = ROW_ROOM
         self._at[at] = 0
 
     def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
         return draw_masked(self.masks(available), rng)
 
     def state(self) -> Any:
-        return self._rows.copy(), self._at.copy()
+        return self._rows.copy(), self._room.copy(), self._at.copy()
 
     def restore(self, state: Any) -> None:
-        self._rows, self._at = state
+        self._rows, self._room, self._at = state
 
     def observe(self) -> dict[str, Array]:
         next_card = np.zeros((self.size, 52), np.int8)
@@ -101,13 +103,13 @@ class Sequential:
         next_card[self._everyone, self._next_cards()] = going
         return {
             "rows": self._rows.copy(),
-            "room": np.maximum(self._room(), 0),
+            "room": np.maximum(self._room, 0),
             "next_card": next_card,
         }
 
     def masks(self, available: npt.NDArray[np.int8]) -> Any:
         """(B, 5) int8, never all zero: the rows are open again where nothing else is left."""
-        has_room = (self._room() > 0).astype(np.int8)
+        has_room = (self._room > 0).astype(np.int8)
         open_rows = has_room
         if self.mask == "legal":
             open_rows = np.empty_like(has_room)
@@ -142,7 +144,7 @@ class Sequential:
         problems[(read == 3) & ~(first & (available[:, SURRENDER] == 1))] = NO_SURRENDER
         problems[(read == 4) & ~(first & (available[:, DECLARE] == 1))] = NO_NATURAL
         is_row = read < 3
-        full = self._room()[self._everyone, np.where(is_row, read, 0)] <= 0
+        full = self._room[self._everyone, np.where(is_row, read, 0)] <= 0
         problems[is_row & full] = ROW_FULL
         if self.mask == "legal":
             open_rows = self.masks(available)[self._everyone, read]
@@ -154,9 +156,10 @@ class Sequential:
     ) -> Moves:
         declares = active & (read >= 3) & (problems == 0)
         places = np.flatnonzero(active & ~declares)
-        with_room = (self._room() > 0).argmax(axis=1)
+        with_room = (self._room > 0).argmax(axis=1)
         rows = np.where(read < 3, read, with_room)
         self._rows[places, self._at[places]] = rows[places]
+        self._room[places, rows[places]] -= 1
         self._at[places] += 1
         declarations = np.where(declares, read - 2, SHOW)
         self._at[declares] = HAND_SIZE
@@ -166,8 +169,3 @@ class Sequential:
     def _next_cards(self) -> Array:
         cards: Array = self._hands[self._everyone, np.minimum(self._at, HAND_SIZE - 1)]
         return cards
-
-    def _room(self) -> Array:
-        placed = (self._rows[:, :, None] == np.arange(3)).sum(axis=1, dtype=np.int8)
-        room: Array = ROW_ROOM - placed
-        return room

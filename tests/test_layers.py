@@ -9,21 +9,22 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"agents": "cpoker_env.agents", "train": "cpoker_env.train"}
 # A module imports only from those before it; one that is not here fails until it has a place.
 ORDER = [
-    *("errors", "cards"),
+    *("errors", "extras", "cards"),
     "rules",
     "tables",
     "kernels",
     *("naturals", "valuation", "arrangements", "scoring", "money"),
     *("policy", "table", "row_values", "spaces"),
-    *("form", "structured", "sequential", "candidates", "forms", "learners"),
-    *("render", "env", "vector", "parallel", "session"),
+    *("form", "structured", "sequential", "candidates", "forms", "learners", "seats"),
+    *("render", "picture", "env", "vector", "parallel", "session"),
     "agents",
+    "sb3",
     "train",
     *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
-GYMNASIUM |= {"learners", "env", "vector", "parallel", "session", "train"}
+GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "train"}
 TORCH = {"agents", "train"}
 DOUBLES = {"agents", "train", "checkpoints"}
 
