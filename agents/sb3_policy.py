@@ -70,15 +70,18 @@ class SB3Policy:
         return seats.actions
 
 
-def policy_width(rules: Rules, num_players: int, form: str, form_options: dict[str, Any]) -> int:
-    """Inputs of a network that sees the observations of a form end to end.
+def policy_shape(
+    rules: Rules, num_players: int, form: str, form_options: dict[str, Any]
+) -> tuple[int, int]:
+    """Inputs, a form's observations end to end, and outputs, scores of its actions, of a network.
 
     Raises:
         ConfigError: An unknown form or option.
     """
     seats = Seats(rules, num_players, 1, form, form_options)
-    parts = seats.observation_space.spaces.values()
-    return sum(int(np.prod(part.shape or ())) for part in parts)
+    inputs = sum(int(np.prod(part.shape or ())) for part in seats.observation_space.spaces.values())
+    actions: Any = seats.form.action_space
+    return inputs, int(actions.nvec.sum() if hasattr(actions, "nvec") else actions.n)
 
 
 def make_sb3(rules: Rules, num_players: int = 2, argument: str = "") -> SB3Policy:
@@ -112,9 +115,11 @@ def _load(rules: Rules, num_players: int, name: str) -> SB3Policy:
                 f"the rules {rules.name}: play it with as many, not {num_players}"
             )
         network = _network(stored.weights, config["num_layers"], config["activation"])
-        width = policy_width(rules, num_players, form, options)
-        if network[0].in_features != width:
-            raise ValueError(f"{network[0].in_features} inputs for observations of {width}")
+        inputs, outputs = policy_shape(rules, num_players, form, options)
+        with torch.inference_mode():
+            num_scores = network(torch.zeros(1, inputs)).shape[1]
+        if num_scores != outputs:
+            raise ValueError(f"{num_scores} outputs for the {outputs} choices of {form!r}")
     except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
         raise CheckpointError(f"sb3:{name} does not fit its network: {error}") from None
     return SB3Policy(network, rules, form, options)

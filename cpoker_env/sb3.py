@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cpoker_env.agents.checkpoint import save_checkpoint
-from cpoker_env.agents.sb3_policy import ACTIVATIONS, KIND, PLAYABLE_FORMS, policy_width
+from cpoker_env.agents.sb3_policy import ACTIVATIONS, KIND, PLAYABLE_FORMS, policy_shape
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.extras import check_versions, not_importable
 from cpoker_env.vector import Array, ChinesePokerVectorEnv
@@ -242,7 +242,7 @@ def save_policy(model: Any, path: str | Path) -> None:
         "steps": int(model.num_timesteps),
         "stable_baselines3": version("stable-baselines3"),
     }
-    width = policy_width(rules, num_players, learners.form.name, options)
+    width, _ = policy_shape(rules, num_players, learners.form.name, options)
     if tensors["0.weight"].shape[1] != width:
         raise ConfigError(
             f"model of {tensors['0.weight'].shape[1]} inputs: observations of the form "

@@ -1,0 +1,1 @@
+"""Short scripts that learn the game with other libraries, to be read and changed."""
