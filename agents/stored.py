@@ -5,6 +5,7 @@ from collections.abc import Callable
 from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.equilibrium import make_equilibrium
 from cpoker_env.agents.neural import make_neural
+from cpoker_env.agents.rllib_policy import make_rllib
 from cpoker_env.agents.sb3_policy import make_sb3
 from cpoker_env.agents.search import make_search
 
@@ -15,6 +16,7 @@ from cpoker_env.rules import Rules
 KINDS: dict[str, Callable[[Rules, int, str], Policy]] = {
     "network": make_neural,
     "population": make_search,
+    "rllib": make_rllib,
     "sb3": make_sb3,
     "tables": make_equilibrium,
 }

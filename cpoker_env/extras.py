@@ -25,6 +25,7 @@ class Library(NamedTuple):
 
 EXTRAS: dict[str, tuple[Library, ...]] = {
     "pettingzoo": (Library("pettingzoo", "1.25", "1.28"),),
+    "rllib": (Library("ray", "2.60", "2.61"), Library("pettingzoo", "1.25", "1.28")),
     "sb3": (
         Library("stable-baselines3", "2.7", "2.10"),
         Library("sb3-contrib", "2.7", "2.10"),

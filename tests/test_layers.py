@@ -18,13 +18,13 @@ ORDER = [
     *("form", "structured", "sequential", "candidates", "forms", "learners", "seats"),
     *("render", "picture", "env", "vector", "parallel", "session"),
     "agents",
-    "sb3",
+    *("sb3", "rllib"),
     "train",
     *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
-GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "train"}
+GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "rllib", "train"}
 TORCH = {"agents", "train"}
 DOUBLES = {"agents", "train", "checkpoints"}
 
