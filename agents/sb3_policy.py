@@ -98,12 +98,17 @@ def make_sb3(rules: Rules, num_players: int = 2, argument: str = "") -> SB3Polic
             f"sb3:{argument}: a .zip holds pickles, which are not read; write the model with "
             "cpoker_env.sb3.save_policy(model, PATH) and play sb3:PATH"
         )
-    return _load(rules, num_players, argument)
+    return load_dense(KIND, rules, num_players, argument)
 
 
 @lru_cache(maxsize=16)
-def _load(rules: Rules, num_players: int, name: str) -> SB3Policy:
-    stored = load_kind(name, KIND, rules)
+def load_dense(kind: str, rules: Rules, num_players: int, name: str) -> SB3Policy:
+    """The policy of a checkpoint of dense layers, of this kind and these rules.
+
+    Raises:
+        CheckpointError: As `make_sb3`.
+    """
+    stored = load_kind(name, kind, rules)
     config = stored.config
     try:
         form, options = str(config["form"]), dict(config["form_options"])
@@ -111,7 +116,7 @@ def _load(rules: Rules, num_players: int, name: str) -> SB3Policy:
             raise ValueError(f"form {form!r}")
         if rules.topology != "all_pairs" and config["num_players"] != num_players:
             raise CheckpointError(
-                f"sb3:{name} learned with {config['num_players']} players, which it sees under "
+                f"{kind}:{name} learned with {config['num_players']} players, which it sees under "
                 f"the rules {rules.name}: play it with as many, not {num_players}"
             )
         network = _network(stored.weights, config["num_layers"], config["activation"])
@@ -121,7 +126,7 @@ def _load(rules: Rules, num_players: int, name: str) -> SB3Policy:
         if num_scores != outputs:
             raise ValueError(f"{num_scores} outputs for the {outputs} choices of {form!r}")
     except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
-        raise CheckpointError(f"sb3:{name} does not fit its network: {error}") from None
+        raise CheckpointError(f"{kind}:{name} does not fit its network: {error}") from None
     return SB3Policy(network, rules, form, options)
 
 

@@ -26,6 +26,7 @@ class Library(NamedTuple):
 EXTRAS: dict[str, tuple[Library, ...]] = {
     "open_spiel": (Library("open_spiel", "1.6", "2.1"),),
     "pettingzoo": (Library("pettingzoo", "1.25", "1.28"),),
+    "rllib": (Library("ray", "2.60", "2.61"), Library("pettingzoo", "1.25", "1.28")),
     "sb3": (
         Library("stable-baselines3", "2.7", "2.10"),
         Library("sb3-contrib", "2.7", "2.10"),

@@ -19,14 +19,14 @@ ORDER = [
     *("render", "picture", "env", "vector", "parallel", "session"),
     *("open_spiel", "torchrl"),
     "agents",
-    "sb3",
+    *("sb3", "rllib"),
     "train",
     *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
 GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "torchrl"}
-GYMNASIUM |= {"train"}
+GYMNASIUM |= {"rllib", "train"}
 # The adapter hands tensors to a library of tensors; nothing imports it unasked.
 TORCH = {"torchrl", "agents", "train"}
 # Libraries of the extras, each in its adapter and its examples.
