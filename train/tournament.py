@@ -257,6 +257,8 @@ def _start_worker() -> None:
 
 
 def _leave(number: int, frame: object) -> None:
+    # Told twice, it would wait for a lock that it holds itself.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     stop_programs()
     os._exit(1)
 
