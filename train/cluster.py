@@ -14,7 +14,7 @@ from cpoker_env.train.shards import Work, attempt_away
 from cpoker_env import __version__
 from cpoker_env.errors import ConfigError, WorkerError
 
-OLDEST, NEWEST = (2, 40), (2, 60)
+OLDEST, NEWEST = (2, 60), (2, 60)
 """Versions of Ray that were tried, both included."""
 AHEAD = 1000
 """Tasks that wait for a processor or run, so that a cluster which can grow knows that it should."""
