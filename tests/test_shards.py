@@ -192,5 +192,5 @@ def test_ray_that_is_missing_or_untried_is_told(monkeypatch):
         evaluate("greedy,uniform", num_deals=10, ray="local")
     for version in ("2.39.0", "2.61.0", "3.0.0"):
         monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__=version))
-        with pytest.raises(ConfigError, match=rf"Ray {version}: .* 2\.40 to 2\.60"):
+        with pytest.raises(ConfigError, match=rf"Ray {version}: .* 2\.60 to 2\.60"):
             import_ray()
