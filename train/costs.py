@@ -18,7 +18,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-import torch
 from cpoker_env.train.timing import LEAST_SECONDS, Timing, Work, describe
 
 import cpoker_env
@@ -140,7 +139,10 @@ def _naturals(setup: Setup) -> Work:
 
 def _policy(name: str, setup: Setup) -> Work:
     policy: Policy = make_policy(name, setup.rules, setup.num_players)
-    torch.set_num_threads(setup.num_threads)  # its waiting threads would count as work
+    if name == "neural":
+        import torch  # loaded by the policy; its waiting threads would count as work
+
+        torch.set_num_threads(setup.num_threads)
     batch = decisions_for(hands_of(setup), setup.rules, setup.num_players, seed=SEED)
     rng = np.random.default_rng(SEED)
     return Work(len(batch), lambda: policy.act(batch, rng))
