@@ -156,13 +156,22 @@ def load_run(
         theirs = dict(record["config"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: no run to resume ({error}); start without resume") from None
+    check_same(path, settings, theirs)
+    return record, tensors
+
+
+def check_same(path: Path, settings: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raise unless the settings that a run stored in a file are these.
+
+    Raises:
+        CheckpointError: Names the first that differs.
+    """
     for name in {**settings, **theirs}:
         if settings.get(name) != theirs.get(name):
             raise CheckpointError(
                 f"{path}: the run has {name} {theirs.get(name)!r}, not {settings.get(name)!r}: "
                 "resume with the same settings"
             )
-    return record, tensors
 
 
 def shipped_names() -> list[str]:
@@ -189,6 +198,16 @@ def shipped_for(kind: str, rules: Rules, num_players: int) -> str:
         f"{kind}: nothing ships for the rules {rules.name}: make it with "
         f"python -m cpoker_env.train.{script} and name it, {kind}:PATH"
     )
+
+
+def hash_of(name: str) -> str | None:
+    """The stored hash of the weights of a checkpoint; None if there is none of that name."""
+    try:
+        path = _find(name)
+        record = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
+        return str(record["sha256"])
+    except (CheckpointError, OSError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _find(name: str) -> Path:

@@ -38,9 +38,9 @@ import shlex
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from cpoker_env.agents.program import Program
@@ -90,6 +90,18 @@ class Failures:
         self.counts.update(later.counts)
         for failure in later.first:
             self._keep(failure)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, for JSON."""
+        return {
+            "counts": dict(sorted(self.counts.items())),
+            "first": [failure._asdict() for failure in self.first],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Failures":
+        """What `to_dict` told."""
+        return cls(Counter(record["counts"]), [Failure(**first) for first in record["first"]])
 
     def _keep(self, failure: Failure) -> None:
         if sum(failure.reason == kept.reason for kept in self.first) < NUM_KEPT:

@@ -6,6 +6,8 @@ from cpoker_env.agents.checkpoint import load_checkpoint
 from cpoker_env.agents.equilibrium import make_equilibrium
 from cpoker_env.agents.neural import make_neural
 from cpoker_env.agents.ppo_policy import make_ppo
+from cpoker_env.agents.rllib_policy import make_rllib
+from cpoker_env.agents.sb3_policy import make_sb3
 from cpoker_env.agents.search import make_search
 
 from cpoker_env.errors import CheckpointError
@@ -16,6 +18,8 @@ KINDS: dict[str, Callable[[Rules, int, str], Policy]] = {
     "network": make_neural,
     "ppo": make_ppo,
     "population": make_search,
+    "rllib": make_rllib,
+    "sb3": make_sb3,
     "tables": make_equilibrium,
 }
 """What makes a policy of each kind of checkpoint."""

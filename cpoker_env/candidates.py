@@ -1,6 +1,6 @@
 """The form that picks from a list of good arrangements."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,9 +57,7 @@ class Candidates:
     options: ClassVar[tuple[str, ...]] = ("num_candidates",)
 
     def __init__(self, rules: Rules, num_players: int, size: int, num_candidates: int = 32) -> None:
-        is_count = isinstance(num_candidates, int) and not isinstance(num_candidates, bool)
-        if not is_count or not 1 <= num_candidates <= 1024:
-            raise ConfigError(f"num_candidates {num_candidates!r}: give a whole number 1..1024")
+        check_num_candidates(num_candidates)
         self.num_players = num_players
         self.size = size
         self.num_candidates = num_candidates
@@ -83,26 +81,8 @@ class Candidates:
     def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
         at = slice(None) if where is None else where
         hands = np.ascontiguousarray(deals.hands[at, 0])
-        side = 0 if rules.banker is None else 1 if rules.banker == 0 else -1
-        bank = np.full(len(hands), side, np.int8)
-        rows, strengths, values, counts = top_arrangements(
-            hands, rules, self.num_players, bank, self.num_candidates
-        )
-        exists = np.arange(self.num_candidates) < counts[:, None]
-        tables = row_values(rules, self.num_players)[side]
-        features = np.zeros((len(hands), self.num_candidates, 10), np.float32)
-        for row, num_strengths in enumerate(TABLE_SIZES):
-            strength = strengths[:, :, row]
-            features[:, :, row] = strength / (num_strengths - 1)
-            if tables.wins is not None:
-                features[:, :, 3 + row] = tables.wins[row][strength]
-            if tables.losses is not None:
-                features[:, :, 6 + row] = tables.losses[row][strength]
-        features[:, :, 9] = values
-        features[~exists] = 0
-        np.clip(features[:, :, :9], 0, 1, out=features[:, :, :9])
-        np.clip(features[:, :, 9], -self._bound, self._bound, out=features[:, :, 9])
-        self._features[at], self._rows[at], self._exists[at] = features, rows, exists
+        listed = list_candidates(hands, rules, self.num_players, 0, self.num_candidates)
+        self._features[at], self._rows[at], self._exists[at] = listed
 
     def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
         return draw_masked(self.masks(available), rng)
@@ -157,6 +137,59 @@ class Candidates:
     def _declarations(self, read: Array) -> Array:
         declarations: Array = np.maximum(read - self.num_candidates + 1, SHOW)
         return declarations
+
+
+def check_num_candidates(num_candidates: Any) -> None:
+    """Raise ConfigError unless so many candidates can be listed."""
+    is_count = isinstance(num_candidates, int) and not isinstance(num_candidates, bool)
+    if not is_count or not 1 <= num_candidates <= 1024:
+        raise ConfigError(f"num_candidates {num_candidates!r}: give a whole number 1..1024")
+
+
+class Listed(NamedTuple):
+    """Candidates of H hands; places beyond those a hand has are 0.
+
+    features: (H, K, 10) float32, as in the table of `Candidates`.
+    rows: (H, K, 13) int8, the row of each card, highest card first.
+    exists: (H, K) int8, which there are.
+    """
+
+    features: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.int8]
+    exists: npt.NDArray[np.int8]
+
+
+def list_candidates(
+    hands: npt.NDArray[np.int8], rules: Rules, num_players: int, seat: int, k: int
+) -> Listed:
+    """The k most valuable non-dominated arrangements of hands that one seat holds.
+
+    Args:
+        hands: (H, 13), each highest first.
+        rules: The house rules.
+        num_players: Seats at the table.
+        seat: Whose hands they are; matters with a bank.
+        k: Most candidates of a hand.
+    """
+    bound = np.float32(most_units(rules, num_players))
+    side = 0 if rules.banker is None else 1 if rules.banker == seat else -1
+    bank = np.full(len(hands), side, np.int8)
+    rows, strengths, values, counts = top_arrangements(hands, rules, num_players, bank, k)
+    exists = (np.arange(k) < counts[:, None]).astype(np.int8)
+    tables = row_values(rules, num_players)[side]
+    features = np.zeros((len(hands), k, 10), np.float32)
+    for row, num_strengths in enumerate(TABLE_SIZES):
+        strength = strengths[:, :, row]
+        features[:, :, row] = strength / (num_strengths - 1)
+        if tables.wins is not None:
+            features[:, :, 3 + row] = tables.wins[row][strength]
+        if tables.losses is not None:
+            features[:, :, 6 + row] = tables.losses[row][strength]
+    features[:, :, 9] = values
+    features[exists == 0] = 0
+    np.clip(features[:, :, :9], 0, 1, out=features[:, :, :9])
+    np.clip(features[:, :, 9], -bound, bound, out=features[:, :, 9])
+    return Listed(features, rows, exists)
 
 
 def most_units(rules: Rules, num_players: int) -> float:

@@ -88,7 +88,8 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
     * `rules`: a preset's name or a `Rules`; default `"mandarin"`.
     * `num_players`: 2-4; default 2.
     * `opponents`: a policy's name, a `Policy`, or one per other seat; default `"greedy"`.
-    * `render_mode`: None or `"ansi"` (`render()` returns the table as text).
+    * `render_mode`: None, `"ansi"` or `"rgb_array"` (`render()` returns the table as text or as
+      a picture).
     * `strict`: raise on invalid actions; default False.
     * `form`: `"structured"` (default), `"flat"`, `"sequential"` or `"candidates"`.
     * `mask`: of the sequential form, `"capacity"` (default) or `"legal"`.
@@ -98,7 +99,7 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
     * v0: initial version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -169,20 +170,27 @@ class ChinesePokerEnv(gym.Env[dict[str, Any], Any]):
         told = self._outcome
         return self.learners.table.showdown(told.deals, told.actions, told.settled, 0)
 
-    def render(self) -> str | None:
-        """The table as text in mode "ansi": the hand, or after the step who pays whom and why."""
+    def render(self) -> Any:
+        """The table: the hand, or after the step all rows and units, with the reasons as text.
+
+        In mode "ansi" a str, in mode "rgb_array" (H, W, 3) uint8, always of one size.
+        """
         if self.render_mode is None:
             gym.logger.warn("render() without a render_mode: make the environment with one")
             return None
         if self.learners.deals is None:
             raise ActionError("render without a deal: call reset() first")
+        hand, showdown = self.learners.deals.hands[0, 0].tolist(), self.showdown
         # Rendering libraries load with the first picture, not with the environment.
+        if self.render_mode == "rgb_array":
+            from cpoker_env.picture import hand_picture, showdown_picture
+
+            if showdown is None:
+                return hand_picture(hand, self.num_players)
+            return showdown_picture(showdown)
         from cpoker_env.render import hand_text, showdown_text
 
-        showdown = self.showdown
-        if showdown is None:
-            return hand_text(self.learners.deals.hands[0, 0].tolist())
-        return showdown_text(showdown)
+        return hand_text(hand) if showdown is None else showdown_text(showdown)
 
     def action_masks(self) -> Any:
         """The mask as sb3-contrib takes it: a dict for Dict actions, else one int8 vector."""

@@ -9,6 +9,8 @@ CPokerError
 ├── ActionError         an environment action or option out of its space (also ValueError)
 ├── PolicyError         a policy name or an answer of a policy (also ValueError)
 ├── ConfigError         a training or evaluation setting (also ValueError)
+│   └── OptionError     a keyword an environment does not take (also TypeError)
+├── ExtraError          an optional library that is missing or too old or new (also ImportError)
 ├── WorkerError         a worker process that died
 └── CheckpointError     a stored agent that is missing, damaged or of other rules
 
@@ -50,6 +52,14 @@ class PolicyError(CPokerError, ValueError):
 
 class ConfigError(CPokerError, ValueError):
     """A setting of a training or an evaluation outside its range."""
+
+
+class OptionError(ConfigError, TypeError):
+    """A keyword argument that an environment does not take."""
+
+
+class ExtraError(CPokerError, ImportError):
+    """An optional library that is not installed, or in a version that does not fit."""
 
 
 class WorkerError(CPokerError):

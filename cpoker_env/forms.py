@@ -7,7 +7,7 @@ picks from a list of good arrangements; `cpoker_env.form` says what a form is.
 from typing import Any
 
 from cpoker_env.candidates import Candidates
-from cpoker_env.errors import ConfigError
+from cpoker_env.errors import ConfigError, OptionError
 from cpoker_env.form import Form
 from cpoker_env.rules import Rules
 from cpoker_env.sequential import Sequential
@@ -24,14 +24,17 @@ def make_form(
     """A form by name for `size` learners.
 
     Raises:
-        ConfigError: An unknown form, an option it does not take, or a value out of range.
+        ConfigError: An unknown form, or a value out of range.
+        OptionError: An option it does not take.
     """
     if not isinstance(name, str) or name not in FORMS:
         raise ConfigError(f"form {name!r}: choose one of {', '.join(FORMS)}")
     takes = FORMS[name].options
     for option in options:
         if option not in takes:
-            raise ConfigError(
-                f"option {option!r} of form {name!r}: it takes {', '.join(takes) or 'none'}"
+            # In Python's own words, by which other libraries tell what they may leave out.
+            raise OptionError(
+                f"form {name!r} got an unexpected keyword argument {option!r}: "
+                f"it takes {', '.join(takes) or 'none'}"
             )
     return FORMS[name](rules, num_players, size, **options)

@@ -6,6 +6,7 @@ library's conventions only, so they cannot disagree about a deal.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from cpoker_env.form import (
     NO_NATURAL,
     NO_SURRENDER,
     ROW_FULL,
+    Form,
 )
 from cpoker_env.forms import make_form
 from cpoker_env.policy import Actions, Policy, make_policy
@@ -185,7 +187,9 @@ class Learners:
         """
         problems = self.form.problems(read, self._available)
         if self.strict:
-            self._refuse(read, problems, active)
+            hands = self._dealt().hands[:, 0].copy()
+            whose = "environment {}: " if self.size > 1 else ""
+            refuse(self.form, read, problems, active, hands, self.table.rules, whose)
         before = self.form.state()
         finished, declarations, rows = self.form.play(read, problems, active)
         told = self._problems
@@ -221,9 +225,7 @@ class Learners:
         actions.declarations[:, 0] = declarations
         actions.rows[:, 0] = rows
         settled = self.table.score(deals, actions)
-        is_foul = settled.status[:, 0] == _IS_FOUL
-        if np.count_nonzero(is_foul):
-            told = told | is_foul * _FOUL_BIT
+        told = with_fouls(told, settled.status[:, 0])
         where = self.everyone if finished is None else finished
         return Outcome(where, deals, actions, settled, told)
 
@@ -238,19 +240,36 @@ class Learners:
         assert self.deals is not None, "dealt before it is used"
         return self.deals
 
-    def _refuse(
-        self, read: Any, problems: npt.NDArray[np.int8], active: npt.NDArray[np.bool_]
-    ) -> None:
-        problems = problems.copy()
-        if self.form.num_steps == 1:
-            _, declarations, rows = self.form.play(read, problems, active)
-            hands = self._dealt().hands[:, 0].copy()
-            _, is_legal = evaluate(hands, rows.astype(np.int8), self.table.rules)
-            problems[(declarations == SHOW) & ~is_legal] |= ACTION_FOULS
-        wrong = np.flatnonzero(active & (problems != 0))
-        if len(wrong):
-            which = f"environment {wrong[0]}: " if self.size > 1 else ""
-            raise ActionError(which + problem_text(int(problems[wrong[0]])))
+
+def refuse(
+    form: Form,
+    read: Any,
+    problems: npt.NDArray[np.int8],
+    active: npt.NDArray[np.bool_],
+    hands: npt.NDArray[np.int8],
+    rules: Rules,
+    whose: str,
+) -> None:
+    """Raise where an action is masked, or is a whole hand that fouls.
+
+    Args:
+        form: That read the actions and found the problems.
+        read, problems, active: As `form.play` takes them.
+        hands: (B, 13) of those who act, each highest first.
+        rules: The house rules.
+        whose: Begins the message; `{}` in it becomes the place in the batch.
+
+    Raises:
+        ActionError: There is one.
+    """
+    problems = problems.copy()
+    if form.num_steps == 1:
+        _, declarations, rows = form.play(read, problems, active)
+        _, is_legal = evaluate(hands, rows.astype(np.int8), rules)
+        problems[(declarations == SHOW) & ~is_legal] |= ACTION_FOULS
+    wrong = np.flatnonzero(active & (problems != 0))
+    if len(wrong):
+        raise ActionError(whose.format(wrong[0]) + problem_text(int(problems[wrong[0]])))
 
 
 def available_to(deals: Deals, seat: int) -> npt.NDArray[np.int8]:
@@ -260,6 +279,15 @@ def available_to(deals: Deals, seat: int) -> npt.NDArray[np.int8]:
     return available
 
 
+def with_fouls(
+    problems: npt.NDArray[np.int8], status: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int8]:
+    """(B,) bits of PROBLEMS, with that of a foul where the showdown found one."""
+    is_foul = status == _IS_FOUL
+    return problems | is_foul * _FOUL_BIT if np.count_nonzero(is_foul) else problems
+
+
+@cache
 def problem_text(problems: int) -> str:
     """What a value of `invalid_action` says, "" for nothing."""
     return "; ".join(text for bit, text in PROBLEMS.items() if problems & bit)

@@ -165,6 +165,8 @@ _REGISTRY: dict[str, str | Factory] = {
     "neural": "cpoker_env.agents.neural:make_neural",
     "ppo": "cpoker_env.agents.ppo_policy:make_ppo",
     "checkpoint": "cpoker_env.agents.stored:make_stored",
+    "sb3": "cpoker_env.agents.sb3_policy:make_sb3",
+    "rllib": "cpoker_env.agents.rllib_policy:make_rllib",
     "external": "cpoker_env.agents.external:External",
 }
 
@@ -209,8 +211,8 @@ def make_policy(
     name: str, rules: Rules | str = "mandarin", num_players: int = 2, **options: Any
 ) -> Policy:
     """A policy by name: "uniform", "greedy", "product", "balanced", "equilibrium",
-    "search", "neural", "ppo", "checkpoint:PATH-OR-NAME", "external:COMMAND" or one that was
-    registered.
+    "search", "neural", "ppo", "checkpoint:PATH-OR-NAME", "sb3:PATH", "rllib:PATH",
+    "external:COMMAND" or one that was registered.
 
     Args:
         name: The name, with an argument after a colon where the policy takes one.

@@ -154,10 +154,10 @@ class ChinesePokerSessionEnv(ChinesePokerEnv):
         """The readable account of the deal just played, None before the first."""
         return super().showdown or self._last_showdown
 
-    def render(self) -> str | None:
-        """In mode "ansi": the deal just played, the stacks, and the hand to play next."""
+    def render(self) -> Any:
+        """The deal just played; in mode "ansi" with the stacks and the hand to play next."""
         told = super().render()
-        if told is None or self._last_showdown is None:
+        if not isinstance(told, str) or self._last_showdown is None:
             return told
         stacks = ", ".join(
             f"{SEAT_NAMES[seat]} {float(stack):g}" for seat, stack in enumerate(self.stacks)

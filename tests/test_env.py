@@ -27,7 +27,7 @@ POOL = Rules.preset("italian", topology="pool")
 
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("rules", ["mandarin", "basic", BANK, POOL], ids=str)
-@pytest.mark.parametrize("render_mode", [None, "ansi"])
+@pytest.mark.parametrize("render_mode", [None, "ansi", "rgb_array"])
 def test_check_env_is_silent(env_id, rules, render_mode):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

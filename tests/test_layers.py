@@ -9,22 +9,33 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"agents": "cpoker_env.agents", "train": "cpoker_env.train"}
 # A module imports only from those before it; one that is not here fails until it has a place.
 ORDER = [
-    *("errors", "cards"),
+    *("errors", "extras", "cards"),
     "rules",
     "tables",
     "kernels",
     *("naturals", "valuation", "arrangements", "scoring", "money"),
     *("policy", "table", "row_values", "spaces"),
-    *("form", "structured", "sequential", "candidates", "forms", "learners"),
-    *("render", "env", "vector", "parallel", "session"),
+    *("form", "structured", "sequential", "candidates", "forms", "learners", "seats"),
+    *("render", "picture", "env", "vector", "parallel", "session"),
+    *("open_spiel", "torchrl"),
     "agents",
+    *("sb3", "rllib"),
     "train",
     *("cli", "cli_tables", "cli_arrange", "cli_score"),
 ]
 NUMBA = {"kernels"}
 GYMNASIUM = {"__init__", "spaces", "form", "structured", "sequential", "candidates"}
-GYMNASIUM |= {"learners", "env", "vector", "parallel", "session", "train"}
-TORCH = {"agents", "train"}
+GYMNASIUM |= {"learners", "seats", "env", "vector", "parallel", "session", "sb3", "torchrl"}
+GYMNASIUM |= {"rllib", "train"}
+# The adapter hands tensors to a library of tensors; nothing imports it unasked.
+TORCH = {"torchrl", "agents", "train"}
+# Libraries of the extras, each in its adapter and its examples.
+EXTRAS = {
+    "pyspiel": {"open_spiel", "train"},
+    "open_spiel": {"open_spiel", "train"},
+    "torchrl": {"torchrl", "train"},
+    "tensordict": {"torchrl", "train"},
+}
 DOUBLES = {"agents", "train", "checkpoints"}
 
 
@@ -92,6 +103,8 @@ def test_heavy_packages_stay_in_their_modules(layer, path):
     assert "numba" not in top or layer in NUMBA
     assert not top & {"torch", "safetensors", "tensorboard"} or layer in TORCH
     assert not top & {"gymnasium", "pettingzoo"} or layer in GYMNASIUM
+    for library in top & set(EXTRAS):
+        assert layer in EXTRAS[library]
     assert not top & DOUBLES, "a second copy of every class: import cpoker_env.agents"
 
 

@@ -14,8 +14,8 @@ from cpoker_env.agents.population import (
 )
 from cpoker_env.agents.search import Search
 from cpoker_env.train.evaluate import duel
-from cpoker_env.train.exploitability import interval
 from cpoker_env.train.fictitious_play import Config, load_state, main, play_round, start_state
+from cpoker_env.train.gains import interval
 
 from cpoker_env.arrangements import frontier
 from cpoker_env.errors import CheckpointError

@@ -265,7 +265,7 @@ def test_bad_arguments_raise_typed_errors():
         gym.make_vec("ChinesePoker-v0", num_envs=0)
     with pytest.raises(ConfigError, match="form 'oblique'"):
         gym.make_vec("ChinesePoker-v0", form="oblique")
-    with pytest.raises(ConfigError, match="option 'mask' of form 'structured'"):
+    with pytest.raises(ConfigError, match="'structured' got an unexpected keyword argument 'mask'"):
         gym.make_vec("ChinesePoker-v0", mask="legal")
     with pytest.raises(ConfigError, match="mask 'none'"):
         gym.make_vec("ChinesePokerSequential-v0", mask="none")

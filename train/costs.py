@@ -139,6 +139,10 @@ def _naturals(setup: Setup) -> Work:
 
 def _policy(name: str, setup: Setup) -> Work:
     policy: Policy = make_policy(name, setup.rules, setup.num_players)
+    if name == "neural":
+        import torch  # loaded by the policy; its waiting threads would count as work
+
+        torch.set_num_threads(setup.num_threads)
     batch = decisions_for(hands_of(setup), setup.rules, setup.num_players, seed=SEED)
     rng = np.random.default_rng(SEED)
     return Work(len(batch), lambda: policy.act(batch, rng))

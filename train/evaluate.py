@@ -16,6 +16,7 @@ from typing import Any
 
 from cpoker_env.agents.checkpoint import check_target, write_bytes
 from cpoker_env.agents.external import External, Failures
+from cpoker_env.train.keep import Keep, partial_of
 from cpoker_env.train.matrix import (
     by_pair,
     check_plotting,
@@ -25,13 +26,15 @@ from cpoker_env.train.matrix import (
     matrix_table,
     results_table,
 )
+from cpoker_env.train.recipes import check_portable, recipe_of
+from cpoker_env.train.shards import open_runner
 from cpoker_env.train.tally import Result
 from cpoker_env.train.tournament import Schedule, play
 from rich.console import Console
 
 from cpoker_env import __version__
 from cpoker_env.errors import ConfigError, PolicyError
-from cpoker_env.policy import Policy, policy_factory
+from cpoker_env.policy import Policy
 from cpoker_env.rules import Rules, read_rules
 from cpoker_env.scoring import check_num_seats
 
@@ -60,6 +63,12 @@ class Config:
     workers: int = 1
     """Processes that play; the results are the same for any number, given that external programs
     answer a hand the same way whatever they were asked before."""
+    ray: str | None = None
+    """Play on a Ray cluster instead, given its address, or "local" for one of `workers` workers on
+    this machine; needs the extra "ray". Every machine has the same versions of everything."""
+    keep: Path | None = None
+    """Keep what is played in this file, from which the same command goes on; by default
+    JSON.partial where `json` is given, until the run is complete."""
     timeout: float = 10.0
     """Seconds an external program has for a hand."""
     json: Path | None = None
@@ -108,11 +117,7 @@ class Evaluation:
             "tables": [[asdict(result) for result in table] for table in self.tables],
             "standings": [asdict(result) for result in self.standings],
             "failures": {
-                agent: {
-                    "hands": self.num_hands,
-                    "counts": dict(sorted(found.counts.items())),
-                    "first": [failure._asdict() for failure in found.first],
-                }
+                agent: {"hands": self.num_hands, **found.to_dict()}
                 for agent, found in self.failures.items()
             },
         }
@@ -129,6 +134,8 @@ def evaluate(
     workers: int = 1,
     timeout: float = 10.0,
     progress: bool = False,
+    ray: str | None = None,
+    keep: Path | None = None,
 ) -> Evaluation:
     """Every agent against every other, and at full tables.
 
@@ -143,17 +150,21 @@ def evaluate(
         workers: Processes that play; more than one take policies by name only.
         timeout: Seconds an external program has for a line.
         progress: Show a bar on standard error.
+        ray: Address of a Ray cluster that plays instead, or "local", see `open_runner`.
+        keep: File in which what is played is kept, and from which the same evaluation goes on;
+            policies by name only.
 
     Raises:
-        ConfigError: A setting out of range, or fewer than two agents.
+        ConfigError: A setting out of range, fewer than two agents, or no such cluster.
         ShowdownError: Not 2-4 seats, or a bank's seat that is not taken.
-        PolicyError, CheckpointError: An agent that cannot be made, or that answered out of shape.
-        WorkerError: A worker died.
+        PolicyError, CheckpointError: An agent that cannot be made, or that answered out of shape;
+            or a file that is damaged or of another evaluation.
+        WorkerError: Some deals could not be played.
     """
     rules = Rules.of(rules)
     check_num_seats(num_players, rules)
     for name, value, least in (
-        ("deals", num_deals, 2), ("workers", workers, 1), ("seed", seed, 0),
+        ("deals", num_deals, 2), ("workers", workers, 1), ("seed", seed, 0)
     ):  # fmt: skip
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**64:
             raise ConfigError(f"{name} {value!r}: give a whole number from {least} on")
@@ -165,18 +176,28 @@ def evaluate(
     for agent, item in given.items():
         if not isinstance(item, str | Policy):
             raise PolicyError(f"agent {agent!r}: {item!r} is neither a name nor has it act()")
-    names = tuple(item if isinstance(item, str) else None for item in given.values())
+    recipes = {
+        agent: recipe_of(item, rules, num_players, timeout) if isinstance(item, str) else None
+        for agent, item in given.items()
+    }
+    for option, is_given in ((f"workers {workers}", workers > 1), ("ray", ray), ("keep", keep)):
+        if is_given:
+            for agent, recipe in recipes.items():
+                check_portable(agent, recipe, option)
     schedule = Schedule(
-        tuple(given), names, _factories(given, workers), rules, num_players, num_deals, seed,
-        tables, timeout,
-    )  # fmt: skip
+        tuple(given), tuple(recipes.values()), rules, num_players, num_deals, seed, tables
+    )
     # Made here even if workers make their own, so that what cannot be made is known at once.
     policies = {
-        agent: schedule.make(place) if isinstance(item, str) else item
-        for place, (agent, item) in enumerate(given.items())
+        agent: recipe_of(item, rules, num_players, timeout).make()
+        if isinstance(item, str)
+        else item
+        for agent, item in given.items()
     }
+    kept = Keep(keep, _settings(schedule)) if keep else None
     try:
-        results = play(schedule, policies, workers, progress)
+        with open_runner(workers, ray, kept, progress) as runner:
+            results = play(schedule, policies, runner)
     finally:
         for agent, policy in policies.items():
             if isinstance(policy, External) and policy is not given[agent]:
@@ -184,19 +205,21 @@ def evaluate(
     return Evaluation(schedule.agents, rules, num_players, num_deals, seed, *results)
 
 
-def _factories(given: Mapping[str, str | Policy], workers: int) -> tuple[tuple[str, str], ...]:
-    """Words and import strings of the policies, as far as there are names."""
-    found = {}
-    for agent, item in given.items():
-        factory = policy_factory(item) if isinstance(item, str) else None
-        if isinstance(item, str) and isinstance(factory, str):
-            found[item.partition(":")[0]] = factory
-        elif workers > 1:
-            raise ConfigError(
-                f"workers {workers} with the agent {agent!r}, which is no import string: give 1, "
-                "or register the policy as 'module:factory' and name it"
-            )
-    return tuple(found.items())
+def _settings(schedule: Schedule) -> dict[str, Any]:
+    """All that decides what comes of a schedule whose agents have names."""
+    return {
+        "command": "evaluate",
+        "agents": [
+            [agent, *recipe.identity]
+            for agent, recipe in zip(schedule.agents, schedule.recipes, strict=True)
+            if recipe is not None
+        ],
+        "rules": schedule.rules.to_dict(),
+        "players": schedule.num_players,
+        "deals": schedule.num_deals,
+        "seed": schedule.seed,
+        "tables": schedule.tables,
+    }
 
 
 def duel(
@@ -261,12 +284,15 @@ def main(config: Config) -> None:
             check_target(path)
     found = evaluate(
         agents, rules, config.players, config.deals, config.seed, tables=config.tables,
-        workers=config.workers, timeout=config.timeout, progress=True,
+        workers=config.workers, timeout=config.timeout, progress=True, ray=config.ray,
+        keep=config.keep or (partial_of(config.json) if config.json else None),
     )  # fmt: skip
     title = f"{config.rules}, {config.players} seats, {config.deals:,} deals, seed {config.seed}"
     # Files first, as whoever reads the output may stop reading.
     if config.json is not None:
         write_bytes(config.json, (json.dumps(found.to_dict(), indent=2) + "\n").encode())
+        if config.keep is None:
+            partial_of(config.json).unlink(missing_ok=True)
     if config.plot is not None:
         pairs = by_pair(found.pairs, config.players)
         write_bytes(config.plot, heat_map(found.agents, pairs, labels_of(found.agents), title))

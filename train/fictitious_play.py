@@ -12,7 +12,6 @@ In the end `cpoker_env.train.tables` fits the small tables of `equilibrium` to t
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,11 @@ from cpoker_env.agents.population import (
     sides_of,
 )
 from cpoker_env.train import tables
-from cpoker_env.train.exploitability import Gains, gains_of, interval, join_gains, play_hands
+from cpoker_env.train.exploitability import in_parts, play_hands
+from cpoker_env.train.gains import Gains, gains_of, interval, join_gains
+from cpoker_env.train.keep import Shard, pack, unpack
 from cpoker_env.train.scripts import run_script
+from cpoker_env.train.shards import Runner, cut, open_runner
 from rich.console import Console
 from rich.progress import Progress
 
@@ -45,6 +47,8 @@ from cpoker_env.scoring import SHOW, check_num_seats
 
 CHUNK = 512
 """Hands that one thread answers at a time."""
+SHARD = 4 * CHUNK
+"""Hands that a worker answers at a time."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,12 @@ class Config:
     resume: bool = False
     """Go on from the last finished round in the folder."""
     threads: int = 2
-    """Threads that answer hands."""
+    """Threads of each worker that answer hands, up to 4."""
+    workers: int = 1
+    """Processes that answer hands; neither these nor threads change the result."""
+    ray: str | None = None
+    """Answer them on a Ray cluster instead, given its address, or "local" for one of `workers`
+    workers on this machine; needs the extra "ray"."""
 
     @property
     def folder(self) -> Path:
@@ -114,37 +123,58 @@ def _first_runs(plays: Plays) -> npt.NDArray[np.uint8]:
     return runs_of(chances)
 
 
-def play_round(state: State, config: Config, rules: Rules) -> Gains:
-    """Replay a share of the hands; what the best responses gain over what stood there."""
+def play_round(state: State, config: Config, rules: Rules, runner: Runner | None = None) -> Gains:
+    """Replay a share of the hands; what the best responses gain over what stood there.
+
+    Raises:
+        WorkerError: Some hands could not be answered; the state is as before.
+    """
     started = time.perf_counter()
     rng = np.random.default_rng([config.seed, state.round])
     share = max(1 / (state.round + 2), config.least_share)
     chosen = np.sort(
         rng.choice(len(state.hands), max(int(share * len(state.hands)), 1), replace=False)
     )
-    parts = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
-    with ThreadPoolExecutor(config.threads) as pool:
-        answered = list(pool.map(lambda part: _answer(part, state, rules), parts))
-    for part, (plays, runs, _) in zip(parts, answered, strict=True):
-        state.population.plays.put(part, plays)
+    work = _Answers(state.hands[chosen], chosen, state.population, rules, config.threads)
+    shards = cut(len(chosen), SHARD)
+    answered = (runner or Runner()).run(work, shards, f"round {state.round + 1}", "replayed hands")
+    for shard, part in zip(shards, answered, strict=True):
+        where = chosen[slice(*shard)]
+        state.population.plays.put(where, Plays(**{n: unpack(part[n]) for n in Plays._fields}))
         if len(state.population.runs):
-            state.population.runs[part] = runs
+            state.population.runs[where] = unpack(part["runs"])
     state.round += 1
     state.seconds += time.perf_counter() - started
-    return join_gains([gains for _, _, gains in answered])
+    return join_gains([Gains.from_dict(part["gains"]) for part in answered])
 
 
-def _answer(
-    part: IntArray, state: State, rules: Rules
-) -> tuple[Plays, npt.NDArray[np.uint8], Gains]:
-    """Best responses of some hands to the population, their home runs, and what they gain."""
-    population = state.population
-    before = population.plays.take(part)
-    found = respond(state.hands[part], population, rules, population.banks[part], extra=before)
-    mean = found.mean()
-    best, declarations = mean.best(0, rules)
-    runs = runs_of(mean.scoops[0][best] * (declarations == SHOW))
-    return mean.plays(best, declarations), runs, gains_of(found, before, rules)
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Best responses of shards of hands, which stand at some places of a population, to it."""
+
+    hands: IntArray
+    places: IntArray
+    population: Population
+    rules: Rules
+    threads: int
+
+    def __call__(self, shard: Shard) -> dict[str, Any]:
+        parts = in_parts(self._answer, shard, CHUNK, self.threads)
+        found = {
+            name: pack(np.concatenate([plays[name] for plays, _ in parts])) for name in parts[0][0]
+        }
+        return {**found, "gains": join_gains([gains for _, gains in parts]).to_dict()}
+
+    def _answer(self, part: slice) -> tuple[dict[str, IntArray], Gains]:
+        """Plays and home runs of some hands, and what they gain."""
+        places = self.places[part]
+        before, banks = self.population.plays.take(places), self.population.banks[places]
+        found = respond(self.hands[part], self.population, self.rules, banks, extra=before)
+        mean = found.mean()
+        best, declarations = mean.best(0, self.rules)
+        runs = runs_of(mean.scoops[0][best] * (declarations == SHOW))
+        plays = {**mean.plays(best, declarations)._asdict(), "runs": runs}
+        return plays, gains_of(found, before, self.rules)
 
 
 def save_state(path: Path, state: State, config: Config, rules: Rules) -> None:
@@ -174,7 +204,7 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
 
 def _identity(config: Config) -> dict[str, Any]:
     """Settings that decide the result."""
-    loose = ("out", "resume", "threads")
+    loose = ("out", "resume", "threads", "workers", "ray")
     return {name: value for name, value in asdict(config).items() if name not in loose}
 
 
@@ -200,6 +230,7 @@ def main(config: Config) -> None:
         ConfigError: A setting out of range.
         ShowdownError: Not 2-4 seats, or a bank's seat that is not taken.
         CheckpointError: Nothing to resume, or a run already in the folder.
+        WorkerError: Some hands could not be answered; the run can be resumed.
     """
     from torch.utils.tensorboard import SummaryWriter  # heavy, and only a run needs it
 
@@ -218,10 +249,11 @@ def main(config: Config) -> None:
     with (
         Progress(console=Console(stderr=True)) as progress,
         SummaryWriter(str(config.folder), purge_step=state.round + 1) as writer,
+        open_runner(config.workers, config.ray, threads=config.threads) as runner,
     ):
         task = progress.add_task("rounds", total=config.rounds, completed=state.round)
         while state.round < config.rounds:
-            gains = play_round(state, config, rules)
+            gains = play_round(state, config, rules, runner)
             save_state(saved, state, config, rules)
             lower, upper = interval(gains.lower), interval(gains.upper)
             writer.add_scalar("eval/exploitability_lower", lower.mean, state.round)

@@ -10,7 +10,8 @@ from cpoker_env.agents.neural import NeuralPolicy
 from cpoker_env.agents.options import choose
 from cpoker_env.agents.population import draw_hands
 from cpoker_env.train.evaluate import duel
-from cpoker_env.train.exploitability import interval, measure
+from cpoker_env.train.exploitability import measure
+from cpoker_env.train.gains import interval
 from cpoker_env.train.pictures import hand_picture
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -27,7 +27,8 @@ from cpoker_env.agents.checkpoint import save_checkpoint, write_bytes
 from cpoker_env.agents.placement import PlacementNetwork
 from cpoker_env.agents.ppo_policy import PlacementPolicy
 from cpoker_env.train.evaluate import duel
-from cpoker_env.train.exploitability import interval, measure
+from cpoker_env.train.exploitability import measure
+from cpoker_env.train.gains import interval
 from cpoker_env.train.learner import deterministic
 from cpoker_env.train.matrix import results_table
 from cpoker_env.train.ppo_run import (

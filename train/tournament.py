@@ -1,39 +1,31 @@
-"""Every agent against every other on duplicate deals, in this process or in several.
+"""Every agent against every other on duplicate deals.
 
 A deal is given out once. Every agent decides what it would do with each of its hands, and these
 decisions are then settled in every seating of every pair and table, so that all agents hold all
 hands against the same opponents' hands, and adding an agent costs its own decisions only.
 
-Deals are played in chunks of a fixed size, and what an agent draws at random depends on the seed,
-its name and the chunk alone. Chunks are added up exactly. So the result does not depend on who
-plays which chunk.
+Deals are played in chunks of a fixed size, the shards of a run, and what an agent draws at random
+depends on the seed, its name and the chunk alone. Chunks are added up exactly. So the result does
+not depend on who plays which chunk.
 """
 
-import contextlib
-import os
-import signal
 import zlib
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from functools import cache
-from itertools import combinations, permutations, repeat
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from functools import partial
+from itertools import combinations, permutations
 from math import comb, factorial
-from multiprocessing import active_children, get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from cpoker_env.agents.external import External, Failures
-from cpoker_env.agents.program import stop_programs
+from cpoker_env.train.keep import Shard
+from cpoker_env.train.recipes import Recipe, count_failures, made
+from cpoker_env.train.shards import Runner, cut
 from cpoker_env.train.tally import Result, Tally, add_up
-from rich.console import Console
-from rich.progress import track
 
-from cpoker_env.errors import WorkerError
-from cpoker_env.policy import Actions, Policy, make_policy, register_policy
+from cpoker_env.policy import Actions, Policy
 from cpoker_env.rules import Rules
 from cpoker_env.table import Deals, Table
 
@@ -46,21 +38,17 @@ class Schedule:
     """Who plays whom on which deals: all that a process needs to play any part of it.
 
     agents: their names in the results.
-    policies: what make_policy makes of each; None for one that is given as an object.
-    factories: of the policies, as pairs of a word and an import string, for other processes.
+    recipes: of their policies; None for one that is given as an object.
     tables: whether different agents sit together too.
-    timeout: seconds that an external program has for a line.
     """
 
     agents: tuple[str, ...]
-    policies: tuple[str | None, ...]
-    factories: tuple[tuple[str, str], ...]
+    recipes: tuple[Recipe | None, ...]
     rules: Rules
     num_players: int
     num_deals: int
     seed: int
     tables: bool
-    timeout: float
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -76,31 +64,13 @@ class Schedule:
             return []
         return list(combinations(range(len(self.agents)), self.num_players))
 
-    @property
-    def num_chunks(self) -> int:
-        return -(-self.num_deals // CHUNK)
-
-    def make(self, agent: int) -> Policy:
-        """The policy of an agent with a name.
-
-        Raises:
-            PolicyError, CheckpointError: It cannot be made.
-        """
-        name = self.policies[agent]
-        assert name is not None
-        options = {"timeout": self.timeout} if name.partition(":")[0] == "external" else {}
-        return make_policy(name, self.rules, self.num_players, **options)
-
-
-class Played(NamedTuple):
-    """What came of a chunk of deals.
-
-    tallies: of each pair, then of each agent of each lineup, then of each agent over all lineups.
-    failures: of each external agent.
-    """
-
-    tallies: tuple[Tally, ...]
-    failures: dict[str, Failures]
+    def made(self) -> dict[str, Policy]:
+        """The policies by agent, all of which have recipes, made once in this process."""
+        return {
+            agent: made(recipe)
+            for agent, recipe in zip(self.agents, self.recipes, strict=True)
+            if recipe is not None
+        }
 
 
 class Results(NamedTuple):
@@ -112,55 +82,50 @@ class Results(NamedTuple):
     failures: dict[str, Failures]
 
 
-def play(
-    schedule: Schedule, policies: Mapping[str, Policy], workers: int, progress: bool
-) -> Results:
+def play(schedule: Schedule, policies: Mapping[str, Policy], runner: Runner) -> Results:
     """Results of a schedule.
 
     Args:
-        policies: Of every agent; with several workers each makes its own.
-        workers: Processes that play.
-        progress: Show a bar on standard error.
+        policies: Of every agent; workers make their own.
+        runner: Who plays.
 
     Raises:
         PolicyError: A policy answered out of shape or range.
-        WorkerError: A worker died.
+        WorkerError: Some deals could not be played.
     """
-    played: Generator[Played, None, None]
-    if workers == 1:
-        played = (play_chunk(schedule, policies, c) for c in range(schedule.num_chunks))
-    else:
-        played = _play_in_workers(schedule, workers)
-    with contextlib.closing(played):
-        done = list(
-            track(
-                played, "playing", schedule.num_chunks,
-                console=Console(stderr=True), disable=not progress,
-            )
-        )  # fmt: skip
+    work = partial(play_deals, schedule, policies if runner.executor.is_here else None)
+    done = runner.run(work, cut(schedule.num_deals, CHUNK), "playing", "deals")
     failures: dict[str, Failures] = {}
     for part in done:
-        for agent, more in part.failures.items():
-            failures.setdefault(agent, Failures()).extend(more)
-    return _results(schedule, add_up(part.tallies for part in done), failures)
+        for agent, record in part["failures"].items():
+            failures.setdefault(agent, Failures()).extend(Failures.from_dict(record))
+    tallies = add_up(tuple(Tally(*sums) for sums in part["tallies"]) for part in done)
+    return _results(schedule, tallies, failures)
 
 
-def play_chunk(schedule: Schedule, policies: Mapping[str, Policy], chunk: int) -> Played:
-    """Play some of the deals."""
+def play_deals(
+    schedule: Schedule, policies: Mapping[str, Policy] | None, shard: Shard
+) -> dict[str, Any]:
+    """Play a chunk of the deals; None makes the policies, once in this process.
+
+    Returns:
+        tallies: Of each pair, then of each agent of each lineup, then of each agent over all
+            lineups: the three sums of each. failures: of each external agent.
+    """
+    if policies is None:
+        policies = schedule.made()
     table = Table(schedule.rules, schedule.num_players)
-    start = chunk * CHUNK
-    indices = np.arange(start, min(start + CHUNK, schedule.num_deals), dtype=np.uint64)
-    deals = table.deal(schedule.seed, indices)
+    deals = table.deal(schedule.seed, np.arange(*shard, dtype=np.uint64))
     everywhere = list(range(schedule.num_players))
     decisions: list[Actions] = []
-    failures: dict[str, Failures] = {}
-    with _one_thread():
-        for name in schedule.agents:
-            policy = policies[name]
-            if isinstance(policy, External):
-                policy.failures = failures[name] = Failures()
-            rng = np.random.default_rng([schedule.seed, zlib.crc32(name.encode()), chunk])
-            decisions.append(table.act(deals, [(policy, everywhere)], rng))
+    failures: dict[str, Any] = {}
+    for name in schedule.agents:
+        policy = policies[name]
+        counted = count_failures(policy)
+        words = [schedule.seed, zlib.crc32(name.encode()), shard.start // CHUNK]
+        decisions.append(table.act(deals, [(policy, everywhere)], np.random.default_rng(words)))
+        if isinstance(policy, External):
+            failures[name] = counted.to_dict()
 
     def settle(seating: tuple[int, ...]) -> npt.NDArray[np.int64]:
         return _settle(table, deals, [decisions[agent] for agent in seating])
@@ -181,7 +146,7 @@ def play_chunk(schedule: Schedule, policies: Mapping[str, Policy], chunk: int) -
             tallies.append(Tally.of(won[agent][-1]))
     if schedule.lineups:
         tallies += [Tally.of(np.concatenate(plays, axis=1)) for plays in won.values()]
-    return Played(tuple(tallies), failures)
+    return {"tallies": [astuple(tally) for tally in tallies], "failures": failures}
 
 
 def _settle(table: Table, deals: Deals, decisions: list[Actions]) -> npt.NDArray[np.int64]:
@@ -192,17 +157,6 @@ def _settle(table: Table, deals: Deals, decisions: list[Actions]) -> npt.NDArray
     )
     units = table.score(deals, actions).units * table.rules.unit_scale
     return np.rint(units).astype(np.int64)
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Networks in one thread, as sums of floats may depend on how many share them out."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _results(
@@ -227,49 +181,3 @@ def _results(
         num_lineups = comb(len(names) - 1, seats - 1)
         standings = [result(name, "every table", num_lineups * orders) for name in names]
     return Results(pairs, tables, standings, failures)
-
-
-def _play_in_workers(schedule: Schedule, workers: int) -> Generator[Played, None, None]:
-    """What comes of every chunk, in order."""
-    others = set(active_children())
-    pool = ProcessPoolExecutor(
-        min(workers, schedule.num_chunks), get_context("spawn"), _start_worker
-    )
-    try:
-        yield from pool.map(_play_by_name, repeat(schedule), range(schedule.num_chunks))
-    except BrokenProcessPool:
-        raise WorkerError(
-            f"one of {workers} workers died: see above, or use 1 worker to see why; a script that "
-            'plays with several starts under `if __name__ == "__main__":`'
-        ) from None
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _start_worker() -> None:
-    # An interrupt from the keyboard reaches all processes; the first one ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
-
-
-def _leave(number: int, frame: object) -> None:
-    # Told twice, it would wait for a lock that it holds itself.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    stop_programs()
-    os._exit(1)
-
-
-def _play_by_name(schedule: Schedule, chunk: int) -> Played:
-    return play_chunk(schedule, _made(schedule), chunk)
-
-
-@cache
-def _made(schedule: Schedule) -> dict[str, Policy]:
-    """The policies of a worker, made once."""
-    for word, factory in schedule.factories:
-        register_policy(word, factory, overwrite=True)
-    return {agent: schedule.make(place) for place, agent in enumerate(schedule.agents)}

@@ -1,0 +1,196 @@
+"""Work in shards: the same results from any workers, shards that fail, partial results."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cpoker_env.train import exploit, fictitious_play
+from cpoker_env.train.cluster import import_ray
+from cpoker_env.train.evaluate import evaluate
+from cpoker_env.train.keep import Keep, pack, unpack
+from cpoker_env.train.shards import Runner, cut, open_runner
+from sharing import Fails, Squares
+
+from cpoker_env.cli import main
+from cpoker_env.errors import CheckpointError, ConfigError, PolicyError, WorkerError
+from cpoker_env.policy import register_policy
+from cpoker_env.rules import Rules
+
+SHARDS = cut(95, 10)
+SUMS = [{"sum": sum(i * i for i in range(*shard))} for shard in SHARDS]
+FALLS = "sharing:Fails"
+
+
+def run(work, keep=None, workers=1):
+    with open_runner(workers, keep=keep) as runner:
+        return runner.run(work, SHARDS, "adding", "numbers")
+
+
+def test_shards_are_all_items_once():
+    assert [list(shard) for shard in cut(95, 40)] == [[0, 40], [40, 80], [80, 95]]
+    assert [*range(95)] == [item for shard in SHARDS for item in range(*shard)]
+
+
+def test_only_the_shard_of_a_killed_worker_is_done_again(tmp_path):
+    work = Squares(tmp_path, falls=(30, 70), raises=(50,))
+    assert run(work, workers=2) == SUMS
+    calls = {shard.start: work.num_calls(shard.start) for shard in SHARDS}
+    assert calls == {shard.start: 2 if shard.start in (30, 50, 70) else 1 for shard in SHARDS}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_shards_that_fail_twice_are_reported_and_the_others_kept(tmp_path, workers):
+    work = Squares(tmp_path, raises=(30, 70), times=2)
+    path = tmp_path / "keep.json"
+    with pytest.raises(WorkerError) as caught:
+        run(work, Keep(path, {}), workers)
+    said = str(caught.value)
+    assert "2 of 10 shards are missing: numbers 30 to 39 failed twice, " in said
+    assert "numbers 70 to 79 failed twice" in said
+    assert "call 1" in said
+    assert str(path) in said
+    # Both work now; of the others nothing is done again.
+    assert run(work, Keep(path, {})) == SUMS
+    calls = {shard.start: work.num_calls(shard.start) for shard in SHARDS}
+    assert calls == {shard.start: 3 if shard.start in (30, 70) else 1 for shard in SHARDS}
+
+
+def test_a_run_that_gets_nothing_done_ends_with_the_first_error(tmp_path):
+    starts = tuple(shard.start for shard in SHARDS)
+    work = Squares(tmp_path, raises=starts, times=2, error=PolicyError)
+    with pytest.raises(PolicyError, match="call 1"):
+        run(work)
+    assert sum(map(work.num_calls, starts)) == len(SHARDS) + 1
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
+    work = Squares(tmp_path, raises=(30,), error=KeyboardInterrupt)
+    path = tmp_path / "keep.json"
+    with pytest.raises(KeyboardInterrupt):
+        run(work, Keep(path, {"seed": 3}))
+    assert run(work, Keep(path, {"seed": 3})) == SUMS
+    assert [work.num_calls(start) for start in (0, 20, 30, 40)] == [1, 1, 2, 1]
+    assert [name for name in path.parent.iterdir() if name.name.startswith(".")] == []
+
+
+def test_stages_are_kept_apart(tmp_path):
+    path = tmp_path / "keep.json"
+    runner = Runner(keep=Keep(path, {}))
+    for factor in (1, 2):
+        runner.run(lambda shard, f=factor: f * shard.start, cut(3, 1), f"stage {factor}", "items")
+    again = Runner(keep=Keep(path, {}))
+    assert again.run(None, cut(3, 1), "stage 2", "items") == [0, 2, 4]
+    assert again.run(None, cut(3, 1), "stage 1", "items") == [0, 1, 2]
+
+
+def test_kept_results_that_are_damaged_or_of_other_settings_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "keep.json"
+    run(Squares(tmp_path), Keep(path, {"seed": 3}))
+    with pytest.raises(CheckpointError, match="seed 3, not 4"):
+        Keep(path, {"seed": 4})
+    whole = path.read_text(encoding="utf-8")
+    for damaged in (whole[:-20], whole.replace("285", "286"), "[]", "{}", ""):
+        path.write_text(damaged, encoding="utf-8")
+        with pytest.raises(CheckpointError, match="remove it to start anew"):
+            Keep(path, {"seed": 3})
+    path.write_text(whole, encoding="utf-8")
+    monkeypatch.setattr("cpoker_env.train.keep.__version__", "0.0.9")
+    with pytest.raises(CheckpointError, match=r"version '0.1.0', not '0.0.9'"):
+        Keep(path, {"seed": 3})
+    with pytest.raises(ConfigError, match="a folder you may write to"):
+        Keep(tmp_path, {})
+
+
+def test_arrays_are_packed_exactly():
+    for array in (
+        np.array([0.1, np.nan, -0.0, np.inf]), np.arange(6, dtype=np.int8).reshape(2, 3)[:, ::-1],
+        np.zeros((0, 13), np.int64),
+    ):  # fmt: skip
+        found = unpack(json.loads(json.dumps(pack(array))))
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tobytes() == np.ascontiguousarray(array).tobytes()
+        found[...] = 1
+
+
+def test_evaluations_by_workers_one_of_which_dies_are_the_same(tmp_path):
+    register_policy("fails", FALLS)
+    flag = tmp_path / "flag"
+    agents = ["greedy", f"fails:{flag}", "balanced"]
+    one = evaluate(agents, "mandarin", 3, 900, 5)
+    flag.write_text("fall", encoding="utf-8")
+    three = evaluate(agents, "mandarin", 3, 900, 5, workers=3)
+    assert not flag.exists()
+    assert three == one
+
+
+def test_an_evaluation_goes_on_from_what_it_kept(tmp_path, capsys):
+    register_policy("fails", FALLS)
+    flag = tmp_path / "flag"
+    words = ["evaluate", "--agents", f"fails:{flag},greedy", "--deals", "700", "--json"]
+    assert main([*words, str(tmp_path / "whole.json")]) == 0
+    flag.write_text("raise", encoding="utf-8")
+    part = tmp_path / "part.json"
+    assert main([*words, str(part)]) == 1
+    said = capsys.readouterr().err
+    assert "deals 256 to 511 once more: out of order" in said
+    assert "1 of 3 shards are missing: deals 256 to 511 failed twice, out of order" in said
+    assert not part.exists()
+    flag.unlink()
+    assert main([*words, str(part), "--seed", "12"]) == 1
+    assert "seed 11, not 12" in capsys.readouterr().err
+    assert main([*words, str(part)]) == 0
+    assert part.read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert not (tmp_path / "part.json.partial").exists()
+
+
+def test_only_named_agents_can_be_kept_or_sent(tmp_path):
+    given = {"greedy": "greedy", "me": Fails(Rules.preset("mandarin"))}
+    for options in ({"keep": tmp_path / "keep"}, {"ray": "local"}, {"workers": 2}):
+        with pytest.raises(ConfigError, match="import string"):
+            evaluate(given, num_deals=10, **options)
+    register_policy("own", lambda rules, num_players: given["me"], overwrite=True)
+    with pytest.raises(ConfigError, match="import string"):
+        exploit.main(exploit.Config("own", hands=20, samples=20, workers=2))
+
+
+@pytest.mark.parametrize(("rules", "players"), [("mandarin", 4), ("western", 2)])
+def test_best_responses_by_workers_are_the_same(tmp_path, rules, players, monkeypatch):
+    register_policy("fails", FALLS)
+    agent = f"fails:{tmp_path}/flag"
+    told = []
+    for workers in (1, 2):
+        path = tmp_path / f"{workers}.json"
+        config = exploit.Config(
+            agent, rules, players, 600, 150, 8, seed=3, workers=workers, json=path,
+            keep=tmp_path / f"kept-{workers}",
+        )  # fmt: skip
+        exploit.main(config)
+        told.append(path.read_bytes())
+    assert told[0] == told[1]
+    assert (tmp_path / "kept-1").exists()
+    # All of it is kept, so nobody is asked again.
+    monkeypatch.setattr(Fails, "act", None)
+    path.unlink()
+    exploit.main(config)
+    assert path.read_bytes() == told[1]
+
+
+def test_populations_by_workers_are_the_same(tmp_path):
+    options = {"hands": 6000, "rounds": 2, "tables_hands": 0, "least_share": 0.5}
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        fictitious_play.main(fictitious_play.Config(out=out, workers=workers, **options))
+    one, two = (tmp_path / name / "agent.safetensors" for name in "12")
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_ray_that_is_missing_or_untried_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r'pip install "cpoker-env\[ray\]"'):
+        evaluate("greedy,uniform", num_deals=10, ray="local")
+    for version in ("2.39.0", "2.61.0", "3.0.0"):
+        monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__=version))
+        with pytest.raises(ConfigError, match=rf"Ray {version}: .* 2\.60 to 2\.60"):
+            import_ray()
