@@ -34,7 +34,7 @@ from cpoker_env.train import tables
 from cpoker_env.train.exploitability import in_parts, play_hands
 from cpoker_env.train.gains import Gains, gains_of, interval, join_gains
 from cpoker_env.train.keep import Shard, pack, unpack
-from cpoker_env.train.scripts import run_script
+from cpoker_env.train.scripts import check_folder, run_script
 from cpoker_env.train.shards import Runner, cut, open_runner
 from rich.console import Console
 from rich.progress import Progress
@@ -238,12 +238,8 @@ def main(config: Config) -> None:
     rules = read_rules(config.rules)
     check_num_seats(config.players, rules)
     saved = config.folder / "state.safetensors"
-    if config.resume:
-        state = load_state(saved, config, rules)
-    elif saved.exists():
-        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
-    else:
-        state = start_state(config, rules)
+    check_folder(saved, config.resume)
+    state = load_state(saved, config, rules) if config.resume else start_state(config, rules)
     console = Console()
     console.print(f"fictitious play of {config.rules} into {config.folder}")
     with (

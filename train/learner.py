@@ -11,6 +11,7 @@ import torch
 from cpoker_env.agents.network import ValueNetwork
 from cpoker_env.train.lessons import Lessons
 from cpoker_env.train.ranks import Ranks
+from torch import nn
 
 from cpoker_env.errors import ConfigError
 
@@ -119,11 +120,7 @@ class Learner:
 
     def tensors(self) -> Tensors:
         """Everything that changes, by name."""
-        found = {f"network.{name}": part for name, part in self.network.state_dict().items()}
-        found |= {f"average.{name}": part for name, part in self.average.state_dict().items()}
-        for index, slot in self.optimizer.state_dict()["state"].items():
-            found |= {f"adam.{index}.{key}": torch.as_tensor(v) for key, v in slot.items()}
-        return found
+        return pack(self.network, self.average, self.optimizer)
 
     def restore(self, tensors: Mapping[str, torch.Tensor], steps: int) -> None:
         """Take over what `tensors` gave.
@@ -131,15 +128,37 @@ class Learner:
         Raises:
             KeyError, RuntimeError, ValueError: They are not of such a learner.
         """
-        for prefix, model in (("network.", self.network), ("average.", self.average)):
-            model.load_state_dict(under(prefix, tensors))
-            model.read_counts()
-        adam = self.optimizer.state_dict()
-        for name, tensor in under("adam.", tensors).items():
-            index, _, key = name.partition(".")
-            adam["state"].setdefault(int(index), {})[key] = tensor
-        self.optimizer.load_state_dict(adam)
+        unpack(tensors, self.network, self.average, self.optimizer)
+        self.network.read_counts()
+        self.average.read_counts()
         self.steps = steps
+
+
+def pack(network: nn.Module, average: nn.Module, optimizer: torch.optim.Adam) -> Tensors:
+    """All that changes in a network, the running mean of it and its optimizer, by name."""
+    found = {f"network.{name}": part for name, part in network.state_dict().items()}
+    found |= {f"average.{name}": part for name, part in average.state_dict().items()}
+    for index, slot in optimizer.state_dict()["state"].items():
+        found |= {f"adam.{index}.{key}": torch.as_tensor(v) for key, v in slot.items()}
+    return found
+
+
+def unpack(
+    tensors: Mapping[str, torch.Tensor], network: nn.Module, average: nn.Module,
+    optimizer: torch.optim.Adam,
+) -> None:  # fmt: skip
+    """Put back what `pack` gave; other tensors are left alone.
+
+    Raises:
+        KeyError, RuntimeError, ValueError: It was of others.
+    """
+    network.load_state_dict(under("network.", tensors))
+    average.load_state_dict(under("average.", tensors))
+    adam = optimizer.state_dict()
+    for name, tensor in under("adam.", tensors).items():
+        index, _, key = name.partition(".")
+        adam["state"].setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict(adam)
 
 
 def under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:

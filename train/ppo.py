@@ -53,12 +53,12 @@ from cpoker_env.train.rollout import (
     seat_opponents,
     settle,
 )
-from cpoker_env.train.scripts import run_script
+from cpoker_env.train.scripts import check_folder, run_script
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from cpoker_env.cards import HAND_SIZE
-from cpoker_env.errors import CheckpointError, ConfigError
+from cpoker_env.errors import ConfigError
 from cpoker_env.policy import Policy, make_policy
 from cpoker_env.render import showdown_text
 from cpoker_env.rules import Rules, read_rules
@@ -225,12 +225,8 @@ def main(config: Config) -> None:
     check_config(config, rules)
     torch.set_num_threads(config.threads)
     saved = config.folder / "state.safetensors"
-    if config.resume:
-        state = load_state(saved, config, rules)
-    elif saved.exists():
-        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
-    else:
-        state = start_state(config, rules)
+    check_folder(saved, config.resume)
+    state = load_state(saved, config, rules) if config.resume else start_state(config, rules)
     env = make_env(rules, config.players, config.deals * config.copies)
     console = Console()
     console.print(f"training {config.rules} ({config.preset}) by PPO into {config.folder}")

@@ -10,7 +10,7 @@ import torch
 from cpoker_env.agents.checkpoint import load_run, save_run
 from cpoker_env.agents.placement import PlacementNetwork
 from cpoker_env.train.league import League
-from cpoker_env.train.learner import under
+from cpoker_env.train.learner import pack, under, unpack
 from cpoker_env.train.rollout import Crowd
 from cpoker_env.train.scripts import MOST_SEED, check_device
 
@@ -146,10 +146,7 @@ def start_state(config: Config, rules: Rules) -> State:
 
 def save_state(path: Path, state: State, config: Config) -> None:
     """Write a run's state to one file, whole or not at all."""
-    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
-    tensors |= {f"average.{k}": v for k, v in state.average.state_dict().items()}
-    for i, slot in state.optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{i}.{k}": torch.as_tensor(v) for k, v in slot.items()}
+    tensors = pack(state.network, state.average, state.optimizer)
     for i, crowd in enumerate(state.crowd):
         for name, array in crowd._asdict().items():
             kept = array.view(np.int64) if array.dtype == np.uint64 else array
@@ -171,13 +168,7 @@ def load_state(path: Path, config: Config, rules: Rules) -> State:
     record, tensors = load_run(path, identity(config, rules))
     state = start_state(config, rules)
     try:
-        state.network.load_state_dict(under("network.", tensors))
-        state.average.load_state_dict(under("average.", tensors))
-        adam = state.optimizer.state_dict()
-        for name, tensor in under("adam.", tensors).items():
-            index, _, key = name.partition(".")
-            adam["state"].setdefault(int(index), {})[key] = tensor
-        state.optimizer.load_state_dict(adam)
+        unpack(tensors, state.network, state.average, state.optimizer)
         for i in range(record["crowd"]):
             arrays = {k: v.numpy() for k, v in under(f"crowd.{i}.", tensors).items()}
             arrays["masks"] = arrays["masks"].view(np.uint64)

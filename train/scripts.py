@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from cpoker_env.errors import ConfigError, CPokerError
+from cpoker_env.errors import CheckpointError, ConfigError, CPokerError
 
 MOST_SEED = 2**62
 """Seeds are below: numbers are added to them, and torch takes no more than 64 bits."""
@@ -22,6 +23,20 @@ def run_script(config: type, main: Callable[[Any], Any]) -> None:
     except CPokerError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+def check_folder(saved: Path, resumes: bool) -> None:
+    """Raise where a new run would write over one that is there.
+
+    Args:
+        saved: What the run there goes on from.
+        resumes: Whether it is to go on.
+
+    Raises:
+        CheckpointError: A run is there and is not to be resumed.
+    """
+    if saved.exists() and not resumes:
+        raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
 
 
 def check_device(name: str) -> None:

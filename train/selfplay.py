@@ -48,7 +48,7 @@ from cpoker_env.train.lessons import (
 )
 from cpoker_env.train.matrix import results_table
 from cpoker_env.train.ranks import Ranks
-from cpoker_env.train.scripts import MOST_SEED, check_device, run_script
+from cpoker_env.train.scripts import MOST_SEED, check_device, check_folder, run_script
 from rich.console import Console
 
 from cpoker_env.errors import CheckpointError, ConfigError
@@ -371,12 +371,8 @@ def main(config: Config) -> None:
         check_num_seats(config.players, rules)
         torch.set_num_threads(config.threads)
         saved = config.folder / "state.safetensors"
-        if config.resume:
-            state = load_state(saved, config, rules)
-        elif saved.exists():
-            raise CheckpointError(f"{saved} exists: add --resume to go on, or choose another --out")
-        else:
-            state = start_state(config, rules)
+        check_folder(saved, config.resume)
+        state = load_state(saved, config, rules) if config.resume else start_state(config, rules)
         with Journal(config.folder, config.num_rounds, state.round, ranks.is_first) as journal:
             journal.say(f"training {rules.name} ({config.preset}) into {config.folder}")
             while state.round < config.num_rounds:
