@@ -13,7 +13,7 @@ from cpoker_env.agents.checkpoint import load_kind
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import Actions, DecisionBatch
 from cpoker_env.rules import Rules
-from cpoker_env.seats import Seats
+from cpoker_env.seats import Seats, look_at
 
 KIND = "sb3"
 PLAYABLE_FORMS = ("flat", "sequential", "candidates")
@@ -58,7 +58,7 @@ class SB3Policy:
         )  # fmt: skip
         size = len(part)
         seats = Seats(batch.rules, batch.num_players, size, self.form, self.form_options)
-        seats.begin(part)
+        seats.begin(look_at(part))
         while not seats.is_done:
             observation = seats.observe()
             flat = [observation[key].reshape(size, -1) for key in sorted(observation)]

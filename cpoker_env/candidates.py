@@ -78,10 +78,13 @@ class Candidates:
             "candidate_mask": spaces.MultiBinary(self.num_candidates),
         }
 
-    def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
+    def begin(
+        self, hands: npt.NDArray[np.int8], where: npt.NDArray[np.bool_] | None, rules: Rules
+    ) -> None:
         at = slice(None) if where is None else where
-        hands = np.ascontiguousarray(deals.hands[at, 0])
-        listed = list_candidates(hands, rules, self.num_players, 0, self.num_candidates)
+        listed = list_candidates(
+            np.ascontiguousarray(hands[at]), rules, self.num_players, 0, self.num_candidates
+        )
         self._features[at], self._rows[at], self._exists[at] = listed
 
     def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
@@ -107,6 +110,10 @@ class Candidates:
     def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
         """(K + 2,) int8."""
         return self.masks(available)[0]
+
+    def masks_of_each(self, available: npt.NDArray[np.int8]) -> list[Any]:
+        """(K + 2,) int8 of each learner."""
+        return list(self.masks(available))
 
     def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
         """(K + 2,) int8."""

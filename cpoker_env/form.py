@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from cpoker_env import kernels
 from cpoker_env.errors import ActionError
 from cpoker_env.policy import is_within
 from cpoker_env.rules import Rules
@@ -18,8 +19,6 @@ from cpoker_env.table import Deals
 Array = npt.NDArray[Any]
 NO_SURRENDER, NO_NATURAL, ROW_FULL, NO_CANDIDATE, ACTION_FOULS = 1, 2, 4, 8, 16
 """Bits of what is wrong with an action."""
-_MISSING = np.array([0, NO_SURRENDER, NO_NATURAL], np.int8)
-"""The bit of each declaration that is not available; showing always is."""
 
 
 class Moves(NamedTuple):
@@ -50,8 +49,10 @@ class Form(Protocol):
     def observation_parts(self) -> dict[str, spaces.Space[Any]]:
         """Spaces this form adds to the observation."""
 
-    def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
-        """Start on new deals, all of them or those of the (B,) mask `where`."""
+    def begin(
+        self, hands: npt.NDArray[np.int8], where: npt.NDArray[np.bool_] | None, rules: Rules
+    ) -> None:
+        """Start on new hands (B, 13), all of them or those of the (B,) mask `where`."""
 
     def observe(self) -> dict[str, Array]:
         """What this form adds to the observations, by key, (B, ...) each; new arrays."""
@@ -64,7 +65,10 @@ class Form(Protocol):
         """
 
     def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
-        """The mask of a single learner, in the form `action_space.sample(mask=...)` takes."""
+        """The mask of a single learner, as `action_space.sample(mask=...)` takes it; new arrays."""
+
+    def masks_of_each(self, available: npt.NDArray[np.int8]) -> list[Any]:
+        """As `mask_of_one`, of every learner; the arrays may be shared, read-only ones."""
 
     def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
         """The mask of a single learner as sb3-contrib takes it."""
@@ -107,10 +111,10 @@ def declaration_problems(
     declarations: Array, available: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int8]:
     """(B,) int8 bit of each declaration that is not available, else 0."""
-    if np.count_nonzero(declarations) == 0:
-        return np.zeros(len(available), np.int8)
-    has_it = available[np.arange(len(available)), declarations]
-    problems: npt.NDArray[np.int8] = _MISSING[declarations] * (1 - has_it)
+    problems = np.zeros(len(available), np.int8)
+    if np.count_nonzero(declarations):
+        said = declarations.astype(np.int8)
+        kernels.missing_into(said, available, NO_SURRENDER, NO_NATURAL, problems)
     return problems
 
 

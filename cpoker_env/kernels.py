@@ -2813,6 +2813,15 @@ def available_into(can_surrender, naturals, seat, available):
 
 
 @njit(cache=True, nogil=True)
+def missing_into(declarations, available, no_surrender, no_natural, problems):
+    """Set the bit of each of declarations (B,) that is not among available (B, 3)."""
+    for b in range(problems.shape[0]):
+        said = declarations[b]
+        if said != 0 and available[b, said] == 0:
+            problems[b] = no_surrender if said == 1 else no_natural
+
+
+@njit(cache=True, nogil=True)
 def see_into(hands, bits, seat, cards, held, patterns):
     """What one seat sees of deals: its hand of hands (B, N, 13) and naturals of bits (B, N).
 

@@ -149,8 +149,8 @@ class Learners:
             self.deals = self.deals.put(where, new)
             self._problems = np.where(where, self._no_problems, self._problems)
         self._seen = None
-        self._available = available_to(self.deals, 0)
-        self.form.begin(self.deals, where, self.table.rules)
+        self._available = available_to(self.deals.can_surrender, self.deals.naturals)
+        self.form.begin(self.deals.hands[:, 0], where, self.table.rules)
 
     def observe(self) -> dict[str, npt.NDArray[Any]]:
         """Observations by key, (B, ...) each, new arrays."""
@@ -272,10 +272,12 @@ def refuse(
         raise ActionError(whose.format(wrong[0]) + problem_text(int(problems[wrong[0]])))
 
 
-def available_to(deals: Deals, seat: int) -> npt.NDArray[np.int8]:
-    """(B, 3) int8: which declarations a seat has."""
-    available = np.empty((len(deals), 3), np.int8)
-    kernels.available_into(deals.can_surrender, deals.naturals, seat, available)
+def available_to(
+    can_surrender: npt.NDArray[np.bool_], naturals: npt.NDArray[np.int8], seat: int = 0
+) -> npt.NDArray[np.int8]:
+    """(B, 3) int8: which declarations a seat has; of can_surrender and naturals (B, N)."""
+    available = np.empty((len(naturals), 3), np.int8)
+    kernels.available_into(can_surrender, naturals, seat, available)
     return available
 
 

@@ -23,10 +23,10 @@ from cpoker_env.learners import (
     seed_of,
     with_fouls,
 )
-from cpoker_env.policy import Actions, DecisionBatch
+from cpoker_env.policy import Actions
 from cpoker_env.rules import Rules
 from cpoker_env.scoring import STATUSES, Settled, Showdown
-from cpoker_env.seats import Seats
+from cpoker_env.seats import Ahead, Seats
 from cpoker_env.table import Deals, Table
 
 try:
@@ -81,9 +81,10 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
     | `action_mask` | as the form's mask | int8 | what `action_space(agent).sample(mask)` takes |
 
     The mask is (A,) for `Discrete` actions, a tuple of 14 arrays (3,) in the flat form, a dict of
-    such in the structured one; never all zero. With `flatten=True` the observation is one vector,
-    what `gymnasium.spaces.flatten` makes of it. With `mask_in="info"` the observation stands alone
-    and the mask is in the info only. Nothing in it depends on hidden cards.
+    such in the structured one, read-only in both; never all zero. With `flatten=True` the
+    observation is one vector, what `gymnasium.spaces.flatten` makes of it. With `mask_in="info"`
+    the observation stands alone and the mask is in the info only. Nothing in it depends on hidden
+    cards.
 
     ## Rewards
     Units won by each seat under the rules, floats that sum to 0; 0 before the last step.
@@ -154,14 +155,13 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
         self.seats = Seats(self.rules, num_players, num_players, form, form_options)
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
         self.agents: list[str] = []
-        self._everyone = np.arange(num_players, dtype=np.int8)
+        self._names = set(self.possible_agents)
         self._observation_spaces = {agent: self._space() for agent in self.possible_agents}
         # A space of its own for each agent, as each is seeded for itself.
         self._action_spaces = {
             agent: deepcopy(self.seats.form.action_space) for agent in self.possible_agents
         }
-        self._seed: np.uint64 | None = None
-        self._index = np.uint64(0)
+        self._ahead: Ahead | None = None
         self._deals: Deals | None = None
         self._settled: Settled | None = None
 
@@ -182,31 +182,19 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
             ActionError: A seed that is no whole number from 0 on, or options that are no dict.
             CardError: Hands that are not 13 different cards each, or share cards.
         """
-        if not isinstance(options, dict | None):
+        if options is not None and not isinstance(options, dict):
             raise ActionError(f"reset options {options!r}: give a dict")
         given = {"hands": options["hands"]} if options and "hands" in options else None
         hands = read_hands(given, self.table)
-        if seed is not None or self._seed is None:
+        if seed is not None or self._ahead is None:
             name = np_random()[1] if seed is None else read_seed(seed)
-            self._seed, self._index = seed_of(name), np.uint64(0)
-        else:
-            self._index = self._index + np.uint64(1)
-        seeds, indices = np.array([self._seed]), np.array([self._index])
-        if hands is None:
-            self._deals = deals = self.table.deal(seeds, indices)
-        else:
-            self._deals = deals = self.table.deal_around(hands, seeds, indices)
-        decisions = DecisionBatch(
-            deals.hands[0], self.rules, self.num_players, self._everyone, deals.naturals[0],
-            deals.can_surrender[0], deals.seeds, deals.indices,
-        )  # fmt: skip
-        self.seats.begin(decisions, deals.bits[0])
+            self._ahead = Ahead(self.table, int(seed_of(name)))
+        self._deals, look = self._ahead.deal(hands)
+        self.seats.begin(look)
         self._settled = None
         self.agents = self.possible_agents[:]
         self._look()
-        return self._observations.copy(), {
-            agent: {"action_mask": mask} for agent, mask in self._masks.items()
-        }
+        return self._observations.copy(), self._infos()
 
     def step(
         self, actions: dict[str, Any]
@@ -221,23 +209,19 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
         """
         if not self.agents:
             raise ActionError("step without an open deal: call reset() first")
-        self.seats.step(self.seats.form.read(self._stack(actions)), self.strict)
-        is_over = self.seats.is_done
-        if self.seats.form.num_steps > 1:
+        seats, names = self.seats, self.possible_agents
+        seats.step(seats.form.read(self._stack(actions)), self.strict)
+        is_over = seats.is_done
+        if seats.form.num_steps > 1:
             self._look()
-        infos = {agent: {"action_mask": mask} for agent, mask in self._masks.items()}
-        rewards = dict.fromkeys(self.possible_agents, 0.0)
+        infos = self._infos()
         if is_over:
-            units = self._settle(infos)
-            rewards = dict(zip(self.possible_agents, units, strict=True))
+            rewards = dict(zip(names, self._settle(infos), strict=True))
             self.agents = []
-        return (
-            self._observations.copy(),
-            rewards,
-            dict.fromkeys(self.possible_agents, is_over),
-            dict.fromkeys(self.possible_agents, False),
-            infos,
-        )
+        else:
+            rewards = dict.fromkeys(names, 0.0)
+        over, cut = dict.fromkeys(names, is_over), dict.fromkeys(names, False)
+        return self._observations.copy(), rewards, over, cut, infos
 
     @property
     def showdown(self) -> Showdown | None:
@@ -270,7 +254,7 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
     def _stack(self, actions: dict[str, Any]) -> Any:
         """What `form.read` takes, of an action by agent."""
         names = self.possible_agents
-        if not isinstance(actions, dict) or set(actions) != set(names):
+        if not isinstance(actions, dict) or actions.keys() != self._names:
             given = ", ".join(map(str, actions)) if isinstance(actions, dict) else repr(actions)
             raise ActionError(f"actions of {given or 'nobody'}: give one of each of {names}")
         listed = [actions[agent] for agent in names]
@@ -289,16 +273,19 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
         """Units of every seat; each agent's info gets what became of it."""
         assert self._deals is not None
         self._settled = settled = self.table.score(self._deals, self._actions())
-        statuses = settled.status[0]
-        problems = with_fouls(self.seats.problems, statuses)
-        for info, status, problem in zip(
-            infos.values(), statuses.tolist(), problems.tolist(), strict=True
-        ):
-            info["status"] = STATUSES[status]
+        words = [STATUSES[status] for status in settled.status[0].tolist()]
+        told = self.seats.problems
+        if "foul" in words:
+            told = with_fouls(told, settled.status[0])
+        for info, word, problem in zip(infos.values(), words, told.tolist(), strict=True):
+            info["status"] = word
             if problem:
                 info["invalid_action"] = problem_text(problem)
         units: list[float] = settled.units[0].tolist()
         return units
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        return {agent: {"action_mask": mask} for agent, mask in self._masks.items()}
 
     def _actions(self) -> Actions:
         declarations, rows = self.seats.actions
@@ -311,8 +298,10 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
             flat = [batch[key].reshape(self.num_players, -1) for key in sorted(batch)]
             seen: list[Any] = list(np.concatenate(flat, axis=1))
         else:
-            seen = [{key: part[i] for key, part in batch.items()} for i in range(self.num_players)]
-        masks = self._masks_of_all()
+            seen = [
+                dict(zip(batch, parts, strict=True)) for parts in zip(*batch.values(), strict=True)
+            ]
+        masks = self.seats.masks_of_each()
         self._masks = dict(zip(self.possible_agents, masks, strict=True))
         if self.mask_in == "observation":
             seen = [
@@ -320,17 +309,6 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
                 for one, mask in zip(seen, masks, strict=True)
             ]
         self._observations = dict(zip(self.possible_agents, seen, strict=True))
-
-    def _masks_of_all(self) -> list[Any]:
-        """The mask of each seat as `action_space.sample` takes it."""
-        masks = self.seats.masks()
-        if isinstance(masks, dict):
-            placements = masks["placement"].copy()
-            return [
-                {"declaration": declaration, "placement": tuple(placement)}
-                for declaration, placement in zip(masks["declaration"], placements, strict=True)
-            ]
-        return list(masks) if masks.ndim == 2 else [tuple(mask) for mask in masks]
 
     def _space(self) -> spaces.Space[Any]:
         seen: spaces.Space[Any] = self.seats.observation_space

@@ -82,9 +82,11 @@ class Sequential:
             "next_card": spaces.MultiBinary(52),
         }
 
-    def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
+    def begin(
+        self, hands: npt.NDArray[np.int8], where: npt.NDArray[np.bool_] | None, rules: Rules
+    ) -> None:
         at = slice(None) if where is None else where
-        self._hands[at] = deals.hands[at, 0]
+        self._hands[at] = hands[at]
         self._rows[at] = NOT_PLACED
         self._at[at] = 0
         self._room[at] = ROW_ROOM
@@ -135,6 +137,10 @@ class Sequential:
     def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
         """(5,) int8."""
         return self.masks(available)[0]
+
+    def masks_of_each(self, available: npt.NDArray[np.int8]) -> list[Any]:
+        """(5,) int8 of each learner."""
+        return list(self.masks(available))
 
     def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
         """(5,) int8."""

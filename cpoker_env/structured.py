@@ -1,5 +1,6 @@
 """The forms that say everything in one step: a declaration and a row for each card."""
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,15 @@ from cpoker_env.tables import tables_for
 
 _ANY_ROWS = np.ones((HAND_SIZE, 3), np.int8)
 _ANY_ROWS.setflags(write=False)
+
+
+@cache
+def _mask_parts(*said: int) -> tuple[Array, ...]:
+    """The mask of a declaration, then of each card's row: read-only, as all hands share them."""
+    masks = np.ones((1 + HAND_SIZE, 3), np.int8)
+    masks[0] = said
+    masks.flags.writeable = False
+    return tuple(masks)
 
 
 class Structured:
@@ -56,7 +66,9 @@ class Structured:
     def observation_parts(self) -> dict[str, spaces.Space[Any]]:
         return {}
 
-    def begin(self, deals: Deals, where: npt.NDArray[np.bool_] | None, rules: Rules) -> None:
+    def begin(
+        self, hands: npt.NDArray[np.int8], where: npt.NDArray[np.bool_] | None, rules: Rules
+    ) -> None:
         """Nothing to keep: one step is the whole hand."""
 
     def draw(self, deals: Deals, available: npt.NDArray[np.int8], rng: np.random.Generator) -> Any:
@@ -86,6 +98,11 @@ class Structured:
 
     def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
         return {"declaration": available[0], "placement": tuple(_ANY_ROWS.copy())}
+
+    def masks_of_each(self, available: npt.NDArray[np.int8]) -> list[Any]:
+        """A dict of each learner; its arrays are shared and read-only."""
+        masks = [_mask_parts(*said) for said in available.tolist()]
+        return [{"declaration": mask[0], "placement": mask[1:]} for mask in masks]
 
     def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
         return self.mask_of_one(available)
@@ -152,9 +169,13 @@ class Flat(Structured):
         """14 arrays of three."""
         return (available[0], *_ANY_ROWS.copy())
 
+    def masks_of_each(self, available: npt.NDArray[np.int8]) -> list[Any]:
+        """14 arrays of three for each learner, shared and read-only."""
+        return [_mask_parts(*said) for said in available.tolist()]
+
     def flat_mask(self, available: npt.NDArray[np.int8]) -> Any:
-        """(42,) int8."""
-        return np.concatenate(self.mask_of_one(available))
+        """(42,) int8, a new array."""
+        return self.masks(available)[0].reshape(-1)
 
     def read(self, actions: Any) -> tuple[Array, Array]:
         """Checked declarations (B,) and rows (B, 13) of actions (B, 14)."""

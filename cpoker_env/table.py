@@ -48,6 +48,13 @@ class Deals:
         """Copies of some of the deals."""
         return Deals(*(getattr(self, part.name)[where] for part in fields(self)))
 
+    def part(self, start: int, end: int) -> "Deals":
+        """Views of some neighbours among the deals."""
+        return Deals(
+            self.hands[start:end], self.bits[start:end], self.naturals[start:end],
+            self.seeds[start:end], self.indices[start:end], self.can_surrender[start:end],
+        )  # fmt: skip
+
     def put(self, where: npt.NDArray[np.bool_], new: "Deals") -> "Deals":
         """The deals with some replaced; these here stay as they are."""
         whole = Deals(*(getattr(self, part.name).copy() for part in fields(self)))

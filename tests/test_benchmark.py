@@ -5,11 +5,12 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from cpoker_env.train import benchmark, costs, peers
+from cpoker_env.train import adapter_costs, benchmark, costs, peers
 from cpoker_env.train.timing import Work, measure
 
 from cpoker_env.cli import main
@@ -92,6 +93,29 @@ def test_kept_actions_of_the_scalar_environment_are_legal(monkeypatch):
     monkeypatch.setattr(costs.gym, "make", lambda *args, **kw: make(*args, strict=True, **kw))
     work = costs.BY_NAME["scalar-uniform"].prepare(costs.Setup(Rules.preset("mandarin"), 64, 3))
     work.call()  # a strict environment raises on a foul
+
+
+def test_kept_actions_of_adapters_are_legal(monkeypatch):
+    parallel = pytest.importorskip("cpoker_env.parallel", exc_type=ImportError)
+    make = parallel.parallel_env
+    monkeypatch.setattr(parallel, "parallel_env", partial(make, strict=True))
+    cost = peers.BY_NAME["parallel"]
+    work = cost.prepare(costs.Setup(Rules.preset("mandarin"), 8, 3))
+    work.call()
+    assert work.items == 8
+
+
+@pytest.mark.parametrize("stepped", adapter_costs.STEPPED, ids=lambda stepped: stepped.key)
+def test_steps_kept_for_stable_baselines_are_legal_in_both(stepped, monkeypatch):
+    pytest.importorskip("cpoker_env.sb3", exc_type=ImportError)
+    monkeypatch.setattr(adapter_costs, "NUM_TABLES", 3)
+    strict = replace(stepped, options=(*stepped.options, ("strict", True)))
+    setup = costs.Setup(Rules.preset("mandarin"), 3, 2)
+    for prepare in (adapter_costs.native, adapter_costs.dummy):
+        work = prepare(strict, setup)
+        assert work.items == 3 * stepped.num_steps
+        if stepped.key != "sequential":  # whose last card may have to foul
+            work.call()
 
 
 def test_every_step_of_the_vector_environment_settles_all_deals(monkeypatch):

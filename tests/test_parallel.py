@@ -12,6 +12,7 @@ from gymnasium.utils.env_checker import data_equivalence
 from cpoker_env.errors import ActionError, CardError, ConfigError, CPokerError
 from cpoker_env.policy import Actions
 from cpoker_env.rules import Rules
+from cpoker_env.table import Table
 
 pettingzoo = pytest.importorskip("pettingzoo")
 
@@ -131,6 +132,27 @@ def test_units_and_observations_equal_gymnasium(form, rules, num_players):
                 np.testing.assert_array_equal(part, seen[key])
         told = infos["player_0"].get("invalid_action")
         assert told == info.get("invalid_action")
+
+
+@pytest.mark.parametrize("form", ["flat", "candidates"])
+@pytest.mark.parametrize("num_players", [2, 3])
+def test_deals_of_a_seed_follow_each_other(form, num_players):
+    env = parallel.parallel_env(BANK, num_players, form=form)
+    table, fixed = Table(BANK, num_players), list(range(13))
+    for seed, count in ((3, 140), (4, 5), (3, 9)):
+        hands = table.deal(seed, np.arange(count, dtype=np.uint64)).hands
+        for index in range(count):
+            options = {"hands": [fixed]} if index in (1, 2, 63, 127) else None
+            observations, _ = env.reset(seed=seed if index == 0 else None, options=options)
+            expected = hands[index]
+            if options:
+                indices = np.array([index], np.uint64)
+                expected = table.deal_around([fixed], seed, indices).hands[0]
+            for hand, seen in zip(expected, observations.values(), strict=True):
+                held = seen["observation"]
+                assert held["cards"].tolist() == hand.tolist()
+                assert np.flatnonzero(held["hand"]).tolist() == sorted(hand.tolist())
+                held["cards"][:] = 0  # is nobody else's
 
 
 @pytest.mark.parametrize("form", FORMS)

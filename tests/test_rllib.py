@@ -48,7 +48,9 @@ def one_thread():
 @pytest.fixture(scope="module")
 def cluster():
     """The processes RLlib asks for."""
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="error"
+    )
     yield
     ray.shutdown()
 

@@ -284,7 +284,11 @@ def _notes(report: dict[str, Any]) -> Iterator[str]:
         yield "small batches: every call has the same hands, and the processor learns its branches"
     if _measured(report, "peers"):
         yield "peers, rows: same cards, one call a row, converted beforehand; ours one call for all"
-        yield "peers, games: one environment, random legal actions; ours is gym.make, uniform"
+        yield (
+            "peers, games: one environment, random legal actions; ours is gym.make, uniform, or "
+            "beside pettingzoo its parallel form of two seats"
+        )
+        yield "peers, DummyVecEnv: 256 environments, the same actions; ours is native_vec_env"
     for part in ("costs", "starts", "memory", "scaling", "peers"):
         for record in report[part]:
             if "error" in record:

@@ -208,7 +208,8 @@ def _scalar(opponents: str, setup: Setup) -> Work:
     return Work(setup.batch, play)
 
 
-_KEPT = "legal actions drawn beforehand"
+KEPT = "legal actions drawn beforehand"
+"""Of environments."""
 # Batches are so large that the processor cannot learn a call's branches by heart from the calls
 # before it: the same 2,048 hands again and again are evaluated in a third of the time.
 COSTS: tuple[Cost, ...] = (
@@ -235,13 +236,13 @@ COSTS: tuple[Cost, ...] = (
     Cost("search", "arranged by `search`", "hand", partial(_policy, "search"), 256, target=2e-3,
          how="the population that ships for the rules; loaded beforehand"),
     Cost("vector-uniform", "make_vec, uniform opponents", "deal",
-         partial(_vector, "uniform"), 4096, 2, 1 / 1e6, True, how=_KEPT),
+         partial(_vector, "uniform"), 4096, 2, 1 / 1e6, True, how=KEPT),
     Cost("vector-greedy", "make_vec, greedy opponents", "deal",
-         partial(_vector, "greedy"), 4096, 2, 1 / 1e5, True, how=_KEPT),
+         partial(_vector, "greedy"), 4096, 2, 1 / 1e5, True, how=KEPT),
     Cost("vector-uniform-4", "make_vec, uniform opponents", "deal",
-         partial(_vector, "uniform"), 4096, 4, how=_KEPT),
+         partial(_vector, "uniform"), 4096, 4, how=KEPT),
     Cost("vector-greedy-4", "make_vec, greedy opponents", "deal",
-         partial(_vector, "greedy"), 4096, 4, how=_KEPT),
+         partial(_vector, "greedy"), 4096, 4, how=KEPT),
     Cost("sequential", "make_vec, sequential form", "deal",
          partial(_form, "Sequential", {}, 39), 4096, how="uniform opponents, random masked steps"),
     Cost("sequential-legal", "make_vec, sequential form, legal mask", "deal",
@@ -251,9 +252,9 @@ COSTS: tuple[Cost, ...] = (
          partial(_form, "Candidates", {}, 4), 1024,
          how="32 candidates ranked, their features in the observation"),
     Cost("scalar-greedy", "gym.make, greedy opponents", "deal",
-         partial(_scalar, "greedy"), 256, 2, 1 / 15e3, True, how=f"reset and step; {_KEPT}"),
+         partial(_scalar, "greedy"), 256, 2, 1 / 15e3, True, how=f"reset and step; {KEPT}"),
     Cost("scalar-uniform", "gym.make, uniform opponents", "deal",
-         partial(_scalar, "uniform"), 256, how=f"reset and step; {_KEPT}"),
+         partial(_scalar, "uniform"), 256, how=f"reset and step; {KEPT}"),
 )  # fmt: skip
 BY_NAME = {cost.name: cost for cost in COSTS}
 

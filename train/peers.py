@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cpoker_env.train.costs import BY_NAME, SEED, Setup, drawn_rows, hands_of
+from cpoker_env.train.adapter_costs import ADAPTERS, STEPPED, Stepped, dummy
+from cpoker_env.train.costs import COSTS, SEED, Setup, drawn_rows, hands_of
 from cpoker_env.train.timing import Timing, Work, measure
 
 from cpoker_env.arrangements import evaluate
@@ -25,6 +26,8 @@ Evaluator = tuple[Callable[[Card], Any], Callable[[list[Any]], int], int]
 """A card as the package takes it, the score of five, and 1 if higher is stronger, else -1."""
 Play = Callable[[], None]
 """One complete game."""
+BY_NAME = {cost.name: cost for cost in (*COSTS, *ADAPTERS)}
+"""What peers are held against."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Peer:
 
     name: of the row. pip: what to install. module: what must be importable. against: the cost of
     ours on the same work. make: from the draws of random choices, one to play or evaluate with.
+    prepare: instead of `make`, what to time at a setup.
     """
 
     name: str
@@ -40,7 +44,8 @@ class Peer:
     module: str
     what: str
     against: str
-    make: Callable[..., Any]
+    make: Callable[..., Any] | None = None
+    prepare: Callable[[Setup], Work] | None = None
 
     @property
     def is_installed(self) -> bool:
@@ -143,6 +148,15 @@ def _pick(legal: Sequence[int], draws: Iterator[float]) -> int:
     return legal[int(next(draws) * len(legal))]
 
 
+def _dummy_peer(stepped: Stepped) -> Peer:
+    """Stable-Baselines3's own way to step several of our environments."""
+    return Peer(
+        f"sb3-dummy-{stepped.key}", "stable-baselines3", "stable_baselines3",
+        f"DummyVecEnv, {stepped.title}", f"sb3-{stepped.key}",
+        prepare=partial(dummy, stepped),
+    )  # fmt: skip
+
+
 PEERS = (
     Peer("phevaluator", "phevaluator", "phevaluator", "five-card rows", "evaluate", _phevaluator),
     Peer("eval7", "eval7", "eval7", "five-card rows", "evaluate", _eval7),
@@ -154,7 +168,8 @@ PEERS = (
     Peer("open_spiel-rl", "open_spiel", "pyspiel", "Leduc games, rl_environment",
          "scalar-uniform", _open_spiel_rl),
     Peer("pettingzoo", "pettingzoo[classic]", "pettingzoo", "limit hold'em games",
-         "scalar-uniform", _pettingzoo),
+         "parallel", _pettingzoo),
+    *map(_dummy_peer, STEPPED),
 )  # fmt: skip
 
 
@@ -165,7 +180,9 @@ def compare(
 
     Evaluators get the same five cards as ours, converted beforehand, one call a row, which is all
     they offer; ours evaluates the batch in one call. Game libraries play whole games with random
-    legal actions from one environment, as ours does through gym.make.
+    legal actions from one environment, as ours does through gym.make, beside PettingZoo through
+    `parallel_env`. Adapters step the same environments with the same actions as the library does
+    by itself.
 
     Args:
         peers: Which.
@@ -197,6 +214,9 @@ def compare(
 
 
 def _prepare(peer: Peer, setup: Setup, same_order: dict[str, bool]) -> Work:
+    if peer.prepare is not None:
+        return peer.prepare(setup)
+    assert peer.make is not None
     if peer.against == "evaluate":
         encode, score, sign = peer.make()
         cards, strengths = five_card_rows(setup)

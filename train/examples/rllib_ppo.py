@@ -7,6 +7,7 @@ cpoker evaluate --agents rllib:runs/chooser,greedy
 from dataclasses import dataclass
 from pathlib import Path
 
+import ray
 import tyro
 from ray.rllib.algorithms.ppo import PPOConfig
 
@@ -29,6 +30,8 @@ class Config:
     """Arrangements to choose from, good ones first."""
     seed: int = 1
     """Of the deals and the network."""
+    address: str = "local"
+    """Of a running Ray cluster, or "local" to start one that ends with the run."""
     out: Path | None = None
     """Where the policy goes; nowhere if left out."""
 
@@ -56,6 +59,8 @@ def main(config: Config) -> tuple[float, float]:
         .reporting(metrics_num_episodes_for_smoothing=config.batch)
         .debugging(seed=config.seed)
     )  # fmt: skip
+    if not ray.is_initialized():
+        ray.init(config.address, log_to_driver=False)
     algorithm = settings.build_algo()
     means = []
     for _ in range(max(2, config.steps // config.batch)):
