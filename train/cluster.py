@@ -75,10 +75,10 @@ class Cluster:
             said = str(error).strip().splitlines()[-1:]
             return shard, WorkerError(f"{type(error).__name__}: {''.join(said)}")
 
-    def close(self, in_haste: bool) -> None:
+    def close(self) -> None:
         """End what still runs, and leave the cluster, if this connected to it."""
         for task in self._busy:
-            self._ray.cancel(task, force=in_haste)
+            self._ray.cancel(task, force=True)
         if self._is_mine:
             self._ray.shutdown()
 

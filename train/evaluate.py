@@ -187,16 +187,18 @@ def evaluate(
     schedule = Schedule(
         tuple(given), tuple(recipes.values()), rules, num_players, num_deals, seed, tables
     )
-    # Made here even if workers make their own, so that what cannot be made is known at once.
-    policies = {
-        agent: recipe_of(item, rules, num_players, timeout).make()
-        if isinstance(item, str)
-        else item
-        for agent, item in given.items()
-    }
     kept = Keep(keep, _settings(schedule)) if keep else None
+    policies: dict[str, Policy] = {}
     try:
         with open_runner(workers, ray, kept, progress) as runner:
+            # Made here even if workers make their own, so that what cannot be made is known at
+            # once; meanwhile they start.
+            for agent, item in given.items():
+                policies[agent] = (
+                    recipe_of(item, rules, num_players, timeout).make()
+                    if isinstance(item, str)
+                    else item
+                )
             results = play(schedule, policies, runner)
     finally:
         for agent, policy in policies.items():

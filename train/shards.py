@@ -97,7 +97,7 @@ class Processes:
     """Does shards in processes of this machine.
 
     Each worker is a pool of one process, so that one which dies takes no other's shard along and
-    is replaced by a new one. A worker is sent the work once.
+    is replaced by a new one. They start at once, and each is sent the work once.
     """
 
     is_here = False
@@ -105,15 +105,14 @@ class Processes:
     def __init__(self, size: int) -> None:
         self.size = size
         self._others = set(active_children())
-        self._idle: list[tuple[ProcessPoolExecutor, Work | None]] = []
+        self._idle: list[tuple[ProcessPoolExecutor, Work | None]] = [
+            (_start_pool(), None) for _ in range(size)
+        ]
         self._busy: dict[Future[Any], tuple[ProcessPoolExecutor, Work, Shard]] = {}
 
     def start(self, work: Work, shard: Shard) -> None:
         """See `Executor`."""
-        if self._idle:
-            pool, known = self._idle.pop()
-        else:
-            pool, known = ProcessPoolExecutor(1, get_context("spawn"), _start_worker), None
+        pool, known = self._idle.pop() if self._idle else (_start_pool(), None)
         future = pool.submit(_do, None if known is work else work, shard)
         self._busy[future] = pool, work, shard
 
@@ -132,13 +131,23 @@ class Processes:
         self._idle.append((pool, work))
         return shard, outcome
 
-    def close(self, in_haste: bool) -> None:
-        """End the workers; `in_haste` without waiting for what they do."""
-        if in_haste:
-            for worker in set(active_children()) - self._others:
-                worker.terminate()
+    def close(self) -> None:
+        """End the workers without waiting for what they do."""
+        for worker in set(active_children()) - self._others:
+            worker.terminate()
         for pool in [*(pool for pool, _ in self._idle), *(busy[0] for busy in self._busy.values())]:
             pool.shutdown(cancel_futures=True)
+
+
+def _start_pool() -> ProcessPoolExecutor:
+    """A worker that starts."""
+    pool = ProcessPoolExecutor(1, get_context("spawn"), _start_worker)
+    pool.submit(_start)
+    return pool
+
+
+def _start() -> None:
+    """Asked of a worker, to which it imports this module."""
 
 
 _held: Work | None = None
@@ -301,9 +310,7 @@ def open_runner(
         from cpoker_env.train.cluster import Cluster  # needs an extra
 
         executor = Cluster(ray, workers, threads)
-    in_haste = True
     try:
         yield Runner(executor, keep, progress)
-        in_haste = False
     finally:
-        executor.close(in_haste)
+        executor.close()

@@ -1,0 +1,81 @@
+"""PPO of RLlib: one module plays every seat of the table and learns from all of them.
+
+python -m cpoker_env.train.examples.rllib_selfplay --steps 60000 --out runs/everyone
+cpoker evaluate --agents rllib:runs/everyone,balanced
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import ray
+import tyro
+from cpoker_env.train.evaluate import duel
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+
+from cpoker_env.policy import make_policy
+from cpoker_env.rllib import SelfPlayEnv, masked_module, save_policy
+from cpoker_env.rules import Rules
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a run."""
+
+    steps: int = 60_000
+    """Deals in training, in each of which every seat acts."""
+    batch: int = 2_048
+    """Actions of all seats between updates."""
+    rules: str = "mandarin"
+    """House rules."""
+    players: int = 2
+    """Seats."""
+    rival: str = "balanced"
+    """Whom the module plays before and after; it never trains against it."""
+    seed: int = 1
+    """Of the deals and the network."""
+    address: str = "local"
+    """Of a running Ray cluster, or "local" to start one that ends with the run."""
+    out: Path | None = None
+    """Where the policy goes; nowhere if left out."""
+
+
+def main(config: Config) -> tuple[float, float]:
+    """Mean units per deal against the rival, before and after the training."""
+    game = {"form": "candidates", "rules": config.rules, "num_players": config.players}
+    settings = (
+        PPOConfig()
+        .environment(SelfPlayEnv, env_config=game, disable_env_checking=True)
+        .env_runners(num_env_runners=0)
+        .multi_agent(policies={"all"}, policy_mapping_fn=lambda *args, **kwargs: "all")
+        .rl_module(rl_module_spec=MultiRLModuleSpec({"all": masked_module((64, 64))}))
+        .training(
+            train_batch_size_per_learner=config.batch, minibatch_size=256, num_epochs=6,
+            lr=1e-3, gamma=1.0, use_kl_loss=False, vf_clip_param=100.0,
+        )
+        .debugging(seed=config.seed)
+    )  # fmt: skip
+    if not ray.is_initialized():
+        ray.init(config.address, log_to_driver=False)
+    algorithm = settings.build_algo()
+    rules = Rules.of(config.rules)
+    rival = make_policy(config.rival, rules, config.players)
+    with TemporaryDirectory() as folder:
+
+        def play(path: Path) -> float:
+            save_policy(algorithm, path, "all")
+            learned = make_policy(f"rllib:{path}", rules, config.players)
+            return duel(learned, rival, rules, config.players, 5_000, config.seed + 1).mean
+
+        before = play(Path(folder) / "before")
+        while algorithm.iteration * config.batch < config.steps * config.players:
+            algorithm.train()
+        after = play(config.out or Path(folder) / "after")
+    print(f"against {config.rival}: {before:+.2f} units per deal before, {after:+.2f} after")
+    algorithm.stop()
+    return before, after
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Config))
