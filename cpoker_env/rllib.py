@@ -101,7 +101,9 @@ class SelfPlayEnv(MultiAgentEnv):
 
     Set `environment(..., disable_env_checking=True)`: RLlib's own check plays random actions,
     masked or not, which `strict=True` refuses, and resets every table to the seed 42, so that
-    without a seed of yours all of them would play the same deals.
+    without a seed of yours all of them would play the same deals. Set also
+    `env_runners(num_envs_per_env_runner=256)` or so: after every step RLlib 2.60 goes through all
+    episodes it has finished since the last update, and these episodes are short.
 
     Args:
         config: As of `MaskedEnv`, without opponents.

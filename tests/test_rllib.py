@@ -228,6 +228,16 @@ def test_ppo_learns_to_choose(cluster, tmp_path):
     assert (policy.form, policy.form_options) == ("candidates", {"num_candidates": 32})
 
 
+def test_a_module_in_every_seat_learns_to_choose(cluster, tmp_path):
+    from cpoker_env.train.examples import rllib_selfplay
+
+    config = rllib_selfplay.Config(steps=8 * 1_024, out=tmp_path / "everyone")
+    before, after = rllib_selfplay.main(config)
+    assert before < -0.6
+    assert after > before + 0.35
+    assert make_policy(f"rllib:{tmp_path / 'everyone'}").form == "candidates"
+
+
 @FORMS
 def test_all_seats_train_one_module(form, cluster, tmp_path):
     config = {**CONFIGS[form], "strict": True}  # a masked action would raise

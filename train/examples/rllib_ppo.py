@@ -59,8 +59,7 @@ def main(config: Config) -> tuple[float, float]:
         .reporting(metrics_num_episodes_for_smoothing=config.batch)
         .debugging(seed=config.seed)
     )  # fmt: skip
-    if not ray.is_initialized():
-        ray.init(config.address, log_to_driver=False)
+    ray.init(config.address, ignore_reinit_error=True, log_to_driver=False)
     algorithm = settings.build_algo()
     means = []
     for _ in range(max(2, config.steps // config.batch)):

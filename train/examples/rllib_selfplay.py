@@ -12,7 +12,6 @@ import ray
 import tyro
 from cpoker_env.train.evaluate import duel
 from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 
 from cpoker_env.policy import make_policy
 from cpoker_env.rllib import SelfPlayEnv, masked_module, save_policy
@@ -25,18 +24,16 @@ class Config:
 
     steps: int = 60_000
     """Deals in training, in each of which every seat acts."""
-    batch: int = 2_048
-    """Actions of all seats between updates."""
     rules: str = "mandarin"
     """House rules."""
     players: int = 2
     """Seats."""
     rival: str = "balanced"
-    """Whom the module plays before and after; it never trains against it."""
+    """Whom it plays before and after, never in training."""
     seed: int = 1
     """Of the deals and the network."""
     address: str = "local"
-    """Of a running Ray cluster, or "local" to start one that ends with the run."""
+    """Of a Ray cluster, or "local" for one of this run."""
     out: Path | None = None
     """Where the policy goes; nowhere if left out."""
 
@@ -47,29 +44,28 @@ def main(config: Config) -> tuple[float, float]:
     settings = (
         PPOConfig()
         .environment(SelfPlayEnv, env_config=game, disable_env_checking=True)
-        .env_runners(num_env_runners=0)
         .multi_agent(policies={"all"}, policy_mapping_fn=lambda *args, **kwargs: "all")
-        .rl_module(rl_module_spec=MultiRLModuleSpec({"all": masked_module((64, 64))}))
+        .rl_module(rl_module_spec=masked_module((64, 64)))
         .training(
-            train_batch_size_per_learner=config.batch, minibatch_size=256, num_epochs=6,
+            train_batch_size_per_learner=2_048, minibatch_size=256, num_epochs=6,
             lr=1e-3, gamma=1.0, use_kl_loss=False, vf_clip_param=100.0,
         )
         .debugging(seed=config.seed)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=256)
     )  # fmt: skip
-    if not ray.is_initialized():
-        ray.init(config.address, log_to_driver=False)
+    ray.init(config.address, ignore_reinit_error=True, log_to_driver=False)
     algorithm = settings.build_algo()
     rules = Rules.of(config.rules)
     rival = make_policy(config.rival, rules, config.players)
+
+    def play(path: Path) -> float:
+        save_policy(algorithm, path, "all")
+        learned = make_policy(f"rllib:{path}", rules, config.players)
+        return duel(learned, rival, rules, config.players, 5_000, config.seed + 1).units
+
     with TemporaryDirectory() as folder:
-
-        def play(path: Path) -> float:
-            save_policy(algorithm, path, "all")
-            learned = make_policy(f"rllib:{path}", rules, config.players)
-            return duel(learned, rival, rules, config.players, 5_000, config.seed + 1).mean
-
         before = play(Path(folder) / "before")
-        while algorithm.iteration * config.batch < config.steps * config.players:
+        for _ in range(config.steps * config.players // 2_048):
             algorithm.train()
         after = play(config.out or Path(folder) / "after")
     print(f"against {config.rival}: {before:+.2f} units per deal before, {after:+.2f} after")
