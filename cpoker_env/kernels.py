@@ -2822,6 +2822,87 @@ def missing_into(declarations, available, no_surrender, no_natural, problems):
 
 
 @njit(cache=True, nogil=True)
+def open_rows_into(room, reachable, open_rows):
+    """Rows (B, 3) a card may go to: reachable ones with room, else any with room, else all."""
+    for b in range(room.shape[0]):
+        with_room, open_ones = 0, 0
+        for row in range(3):
+            has_room = room[b, row] > 0
+            open_rows[b, row] = has_room and reachable[b, row] != 0
+            with_room += has_room
+            open_ones += open_rows[b, row]
+        if open_ones == 0:
+            for row in range(3):
+                open_rows[b, row] = with_room == 0 or room[b, row] > 0
+
+
+@njit(cache=True, nogil=True)
+def step_masks_into(open_rows, available, at, masks):
+    """Masks (B, 5) of a step: open rows (B, 3), and at the first what may be declared (B, 3)."""
+    for b in range(at.shape[0]):
+        for row in range(3):
+            masks[b, row] = open_rows[b, row]
+        for said in range(1, 3):
+            masks[b, 2 + said] = available[b, said] if at[b] == 0 else 0
+
+
+@njit(cache=True, nogil=True)
+def step_problems_into(actions, masks, room, bits, problems):
+    """What is wrong with actions (B,) 0..4; bits (4,): of either declaration, no room, a foul."""
+    for b in range(actions.shape[0]):
+        action = actions[b]
+        problems[b] = 0
+        if action >= 3:
+            if masks[b, action] == 0:
+                problems[b] = bits[action - 3]
+        elif room[b, action] <= 0:
+            problems[b] = bits[2]
+        elif masks[b, action] == 0:
+            problems[b] = bits[3]
+
+
+@njit(cache=True, nogil=True)
+def place_into(actions, problems, active, rows, room, at, finished, declarations, shown):
+    """Carry out actions (B,) 0..4 of the active hands: a row for the next card, or a declaration.
+
+    rows (B, 13), room (B, 3) and at (B,) go on; finished, declarations (B,) and shown (B, 13) say
+    what became of the hands. A declaration with a problem puts the card into a row with room.
+    """
+    for b in range(actions.shape[0]):
+        finished[b] = False
+        declarations[b] = 0
+        action = actions[b]
+        declares = active[b] and action >= 3 and problems[b] == 0
+        if declares:
+            finished[b] = True
+            declarations[b] = action - 2
+            at[b] = 13
+        elif active[b] and at[b] < 13:
+            row = action
+            if action >= 3:
+                row = 0
+                while row < 2 and room[b, row] <= 0:
+                    row += 1
+            rows[b, at[b]] = row
+            room[b, row] -= 1
+            at[b] += 1
+            finished[b] = at[b] == 13
+        for card in range(13):
+            # Rows that stand for a hand nobody has to look at, from back to front.
+            shown[b, card] = (2 - card // 5) if declares else rows[b, card]
+
+
+@njit(cache=True, nogil=True)
+def see_next_into(hands, at, next_card):
+    """One bit of (B, 52) for the card of hands (B, 13) to place next; none after the last."""
+    for b in range(at.shape[0]):
+        for card in range(52):
+            next_card[b, card] = 0
+        if at[b] < 13:
+            next_card[b, hands[b, at[b]]] = 1
+
+
+@njit(cache=True, nogil=True)
 def see_into(hands, bits, seat, cards, held, patterns):
     """What one seat sees of deals: its hand of hands (B, N, 13) and naturals of bits (B, N).
 

@@ -21,14 +21,13 @@ from cpoker_env.form import (
     read_integers,
 )
 from cpoker_env.rules import Rules
-from cpoker_env.scoring import DECLARE, SHOW, SURRENDER
 from cpoker_env.table import Deals
 from cpoker_env.tables import tables_for
 
 NOT_PLACED = 3
 ROW_ROOM = np.array(ROW_SIZES, np.int8)
-_BACK_FIRST = np.repeat(np.array([2, 1, 0], np.int8), [5, 5, 3])
-"""Rows that stand for a hand nobody has to look at."""
+_BITS = np.array([NO_SURRENDER, NO_NATURAL, ROW_FULL, ACTION_FOULS], np.int8)
+"""What may be wrong with an action, in the order `kernels.step_problems_into` takes."""
 
 
 class Sequential:
@@ -73,7 +72,7 @@ class Sequential:
         self._at = np.zeros(size, np.int64)
         self._room = np.tile(ROW_ROOM, (size, 1))
         self._open_rows: npt.NDArray[np.int8] | None = None
-        self._everyone = np.arange(size)
+        self._any_rows = np.ones((size, 3), np.int8)
 
     def observation_parts(self) -> dict[str, spaces.Space[Any]]:
         return {
@@ -103,9 +102,8 @@ class Sequential:
         self._open_rows = None
 
     def observe(self) -> dict[str, Array]:
-        next_card = np.zeros((self.size, 52), np.int8)
-        going = self._at < HAND_SIZE
-        next_card[self._everyone, self._next_cards()] = going
+        next_card = np.empty((self.size, 52), np.int8)
+        kernels.see_next_into(self._hands, self._at, next_card)
         return {
             "rows": self._rows.copy(),
             "room": np.maximum(self._room, 0),
@@ -116,22 +114,21 @@ class Sequential:
         """(B, 5) int8, never all zero: the rows are open again where nothing else is left."""
         if self._open_rows is None:
             self._open_rows = self._find_open_rows()
-        declares = available[:, 1:] * (self._at == 0)[:, None]
-        return np.concatenate([self._open_rows, declares], axis=1, dtype=np.int8)
+        masks = np.empty((self.size, 5), np.int8)
+        kernels.step_masks_into(self._open_rows, available, self._at, masks)
+        return masks
 
     def _find_open_rows(self) -> npt.NDArray[np.int8]:
-        has_room = (self._room > 0).astype(np.int8)
-        open_rows = has_room
+        reachable = self._any_rows
         if self.mask == "legal":
-            open_rows = np.empty_like(has_room)
+            reachable = np.empty_like(self._room)
             tables = tables_for(self.rules)
             kernels.reachable_rows_into(
                 self._hands, self._rows, self._at, tables.rows, tables.splits,
-                self.rules.packed, open_rows,
+                self.rules.packed, reachable,
             )  # fmt: skip
-            lost = ~open_rows.any(axis=1)
-            open_rows[lost] = has_room[lost]
-        open_rows[~open_rows.any(axis=1)] = 1
+        open_rows = np.empty_like(self._room)
+        kernels.open_rows_into(self._room, reachable, open_rows)
         return open_rows
 
     def mask_of_one(self, available: npt.NDArray[np.int8]) -> Any:
@@ -153,34 +150,20 @@ class Sequential:
         return self.read([action])
 
     def problems(self, read: Any, available: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-        first = self._at == 0
-        problems = np.zeros(self.size, np.int8)
-        problems[(read == 3) & ~(first & (available[:, SURRENDER] == 1))] = NO_SURRENDER
-        problems[(read == 4) & ~(first & (available[:, DECLARE] == 1))] = NO_NATURAL
-        is_row = read < 3
-        full = self._room[self._everyone, np.where(is_row, read, 0)] <= 0
-        problems[is_row & full] = ROW_FULL
-        if self.mask == "legal":
-            open_rows = self.masks(available)[self._everyone, read]
-            problems[is_row & ~full & (open_rows == 0)] = ACTION_FOULS
+        problems = np.empty(self.size, np.int8)
+        actions = read.astype(np.int8)
+        kernels.step_problems_into(actions, self.masks(available), self._room, _BITS, problems)
         return problems
 
     def play(
         self, read: Any, problems: npt.NDArray[np.int8], active: npt.NDArray[np.bool_]
     ) -> Moves:
-        declares = active & (read >= 3) & (problems == 0)
-        places = np.flatnonzero(active & ~declares)
-        with_room = (self._room > 0).argmax(axis=1)
-        rows = np.where(read < 3, read, with_room)
-        self._rows[places, self._at[places]] = rows[places]
-        self._room[places, rows[places]] -= 1
-        self._at[places] += 1
+        finished = np.empty(self.size, np.bool_)
+        declarations = np.empty(self.size, np.int8)
+        shown = np.empty((self.size, HAND_SIZE), np.int8)
+        kernels.place_into(
+            read.astype(np.int8), problems, active, self._rows, self._room, self._at,
+            finished, declarations, shown,
+        )  # fmt: skip
         self._open_rows = None
-        declarations = np.where(declares, read - 2, SHOW)
-        self._at[declares] = HAND_SIZE
-        finished = active & (self._at == HAND_SIZE)
-        return Moves(finished, declarations, np.where(declares[:, None], _BACK_FIRST, self._rows))
-
-    def _next_cards(self) -> Array:
-        cards: Array = self._hands[self._everyone, np.minimum(self._at, HAND_SIZE - 1)]
-        return cards
+        return Moves(finished, declarations, shown)
