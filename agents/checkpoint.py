@@ -23,6 +23,7 @@ from cpoker_env.errors import CheckpointError, ConfigError, RulesError
 from cpoker_env.rules import PRESETS, Rules
 
 FORMAT = 1
+ENDINGS = (".safetensors", ".json")
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,18 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path,
+    path: str | Path,
     weights: Mapping[str, torch.Tensor],
     rules: Rules,
     config: Mapping[str, Any],
     results: list[dict[str, Any]],
 ) -> None:
-    """Write `path`.safetensors and `path`.json, each whole or not at all."""
+    """Write `path`.safetensors and `path`.json, each whole or not at all.
+
+    Raises:
+        ConfigError: No name of a file, or one that cannot be written.
+    """
+    path = _target(path)
     blob = safetensors.torch.save({name: t.contiguous() for name, t in weights.items()})
     write_bytes(path.with_name(path.name + ".safetensors"), blob)
     record = {
@@ -60,6 +66,20 @@ def save_checkpoint(
     }
     text = json.dumps(record, indent=2) + "\n"
     write_bytes(path.with_name(path.name + ".json"), text.encode())
+
+
+def _target(path: str | Path) -> Path:
+    """Where a checkpoint goes, by its name without or with one of the two endings."""
+    if not isinstance(path, str | Path) or not Path(path).name or Path(path).name == "..":
+        raise ConfigError(f"path {path!r}: give NAME for NAME.safetensors and NAME.json")
+    found = Path(path)
+    if found.suffix == ".zip":
+        raise ConfigError(f"path {str(path)!r}: give a name without .zip, for two other files")
+    if found.suffix in ENDINGS:
+        found = found.with_suffix("")
+    for ending in ENDINGS:
+        check_target(found.with_name(found.name + ending))
+    return found
 
 
 def load_checkpoint(name: str) -> Checkpoint:
@@ -78,7 +98,7 @@ def load_checkpoint(name: str) -> Checkpoint:
             f"checkpoint {name!r}: {error.strerror} ({error.filename}); give NAME for "
             "NAME.safetensors and NAME.json"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"checkpoint {name!r}: its JSON is damaged ({error})") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         found = record.get("format") if isinstance(record, dict) else type(record).__name__
@@ -200,21 +220,26 @@ def shipped_for(kind: str, rules: Rules, num_players: int) -> str:
     )
 
 
-def hash_of(name: str) -> str | None:
-    """The stored hash of the weights of a checkpoint; None if there is none of that name."""
+def stamp_of(name: str) -> str | None:
+    """What tells a checkpoint's content from any other; None if there is none of that name.
+
+    The hash of its JSON, which holds that of the weights.
+    """
     try:
         path = _find(name)
-        record = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
-        return str(record["sha256"])
-    except (CheckpointError, OSError, KeyError, TypeError, ValueError):
+        return hashlib.sha256(path.with_name(path.name + ".json").read_bytes()).hexdigest()
+    except (CheckpointError, OSError):
         return None
 
 
 def _find(name: str) -> Path:
     bare = name.removesuffix(".safetensors").removesuffix(".json")
     path = Path(bare)
-    if path.with_name(path.name + ".json").exists() if path.name else False:
-        return path
+    try:
+        if path.name and path.with_name(path.name + ".json").exists():
+            return path
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise CheckpointError(f"checkpoint {name!r}: {error}; give another name") from None
     if bare in shipped_names():
         return Path(str(importlib.resources.files("cpoker_env.checkpoints"))) / bare
     shipped = ", ".join(shipped_names()) or "none"
@@ -227,22 +252,42 @@ def check_target(path: Path) -> None:
     """Raise unless a file can be written there, its folder made if need be.
 
     Raises:
-        ConfigError: A folder of that name, or one that cannot be made or written to.
+        ConfigError: A folder or a device of that name, or a folder that cannot be made or written
+            to.
     """
     try:
+        path = Path(os.path.realpath(path))
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "is no regular file, which would be replaced")
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: {error.strerror}; choose a file in a folder you may write to"
-        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{path}: {why}; choose a file in a folder you may write to") from None
+
+
+def check_targets(**paths: Path | None) -> None:
+    """Raise unless files can be written to all paths that are given, by option.
+
+    Raises:
+        ConfigError: As `check_target`, or two of them are the same file.
+    """
+    options: dict[str, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        check_target(path)
+        other = options.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise ConfigError(f"{other} and {option} are both {path}: give each its own file")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, its folder made if need be."""
+    """Write a file whole or not at all, its folder made if need be; links are followed."""
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

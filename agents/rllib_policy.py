@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import torch
 from cpoker_env.agents.sb3_policy import ACTIVATIONS, SB3Policy, load_dense
 
@@ -13,6 +14,8 @@ from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.rules import Rules
 
 KIND = "rllib"
+MOST_WIDTH = 100_000
+"""Of a layer."""
 
 
 def make_rllib(rules: Rules, num_players: int = 2, argument: str = "") -> SB3Policy:
@@ -37,13 +40,17 @@ def dense_network(widths: Sequence[int], activation: str) -> torch.nn.Sequential
     Raises:
         ConfigError: An unknown activation, or widths that are no whole numbers from 1 on.
     """
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ConfigError(f"activation {activation!r}: choose one of {', '.join(ACTIVATIONS)}")
-    if any(isinstance(one, bool) or not isinstance(one, int) or one < 1 for one in widths):
-        raise ConfigError(f"hidden {list(widths[1:-1])!r}: give whole numbers from 1 on")
+    for width in widths:
+        is_whole = isinstance(width, int | np.integer) and not isinstance(width, bool)
+        if not is_whole or not 1 <= width <= MOST_WIDTH:
+            raise ConfigError(
+                f"hidden {list(widths[1:-1])!r}: give whole numbers from 1 to {MOST_WIDTH:,}"
+            )
     layers: list[torch.nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [torch.nn.Linear(inputs, outputs), ACTIVATIONS[activation]()]
+        layers += [torch.nn.Linear(int(inputs), int(outputs)), ACTIVATIONS[activation]()]
     return torch.nn.Sequential(*layers[:-1])
 
 

@@ -3,12 +3,13 @@
 `cpoker_env.sb3.save_policy` writes it: dense layers as safetensors, the rest as JSON.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from cpoker_env.agents.checkpoint import load_kind
+from cpoker_env.agents.checkpoint import load_kind, stamp_of
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import Actions, DecisionBatch
@@ -70,6 +71,19 @@ class SB3Policy:
         return seats.actions
 
 
+def check_dense(weights: Mapping[str, torch.Tensor]) -> None:
+    """Raise unless the weights of dense layers are numbers that can be played.
+
+    Raises:
+        ConfigError: Weights of another type, none at all, or some that are infinite or no number.
+    """
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point() or not tensor.numel():
+            raise ConfigError(f"{name}: {tuple(tensor.shape)} {tensor.dtype}; floats are needed")
+        if not torch.isfinite(tensor).all():
+            raise ConfigError(f"{name}: not all finite, so the training diverged; train anew")
+
+
 def policy_shape(
     rules: Rules, num_players: int, form: str, form_options: dict[str, Any]
 ) -> tuple[int, int]:
@@ -101,13 +115,17 @@ def make_sb3(rules: Rules, num_players: int = 2, argument: str = "") -> SB3Polic
     return load_dense(KIND, rules, num_players, argument)
 
 
-@lru_cache(maxsize=16)
 def load_dense(kind: str, rules: Rules, num_players: int, name: str) -> SB3Policy:
     """The policy of a checkpoint of dense layers, of this kind and these rules.
 
     Raises:
         CheckpointError: As `make_sb3`.
     """
+    return _load(kind, rules, num_players, name, stamp_of(name))
+
+
+@lru_cache(maxsize=16)
+def _load(kind: str, rules: Rules, num_players: int, name: str, stamp: str | None) -> SB3Policy:
     stored = load_kind(name, kind, rules)
     config = stored.config
     try:
@@ -119,6 +137,7 @@ def load_dense(kind: str, rules: Rules, num_players: int, name: str) -> SB3Polic
                 f"{kind}:{name} learned with {config['num_players']} players, which it sees under "
                 f"the rules {rules.name}: play it with as many, not {num_players}"
             )
+        check_dense(stored.weights)
         network = _network(stored.weights, config["num_layers"], config["activation"])
         inputs, outputs = policy_shape(rules, num_players, form, options)
         with torch.inference_mode():

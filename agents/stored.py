@@ -34,7 +34,7 @@ def make_stored(rules: Rules, num_players: int = 2, argument: str = "") -> Polic
     if not argument:
         raise CheckpointError("checkpoint without a name: write checkpoint:PATH-OR-NAME")
     kind = load_checkpoint(argument).config.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise CheckpointError(
             f"checkpoint {argument!r} is of kind {kind!r}: this version plays {', '.join(KINDS)}"
         )

@@ -358,7 +358,7 @@ def read_hands(options: Any, table: Table) -> list[list[Card] | None] | None:
     given = options["hands"]
     if given is None:
         return None
-    if isinstance(given, str) or not isinstance(given, list | tuple | np.ndarray):
+    if not _is_sequence(given):
         raise CardError(f"hands {given!r}: give a list of hands, one for each seat")
     hands = [None if hand is None else _read_hand(hand) for hand in given]
     table.check_fixed(hands)
@@ -368,8 +368,12 @@ def read_hands(options: Any, table: Table) -> list[list[Card] | None] | None:
 def _read_hand(hand: Any) -> list[Card]:
     if isinstance(hand, str):
         return parse_hand(hand)
-    if not isinstance(hand, list | tuple | np.ndarray):
+    if not _is_sequence(hand):
         raise CardError(f"hand {hand!r}: give its cards as text or as 13 ints")
     if any(isinstance(card, str) for card in hand):
         return parse_hand(hand)
     return [int(card) for card in check_hands([hand])[0]]
+
+
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cpoker_env.arrangements import arrangement_of
 from cpoker_env.candidates import check_num_candidates, list_candidates, most_units
 from cpoker_env.cards import HAND_SIZE, NUM_CARDS, Card, format_card, format_cards
+from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.extras import check_versions, not_importable
 from cpoker_env.naturals import natural_bits
 from cpoker_env.rules import NUM_PATTERNS, Rules, read_rules
@@ -71,7 +72,7 @@ class Choices(NamedTuple):
     features: npt.NDArray[np.float32]
     patterns: npt.NDArray[np.int8]
     natural: int
-    legal: list[int]
+    legal: tuple[int, ...]
 
 
 class ChinesePokerGame(pyspiel.Game):  # type: ignore[misc]
@@ -82,6 +83,8 @@ class ChinesePokerGame(pyspiel.Game):  # type: ignore[misc]
 
     Actions: 0..K-1 the candidate to show, most valuable first, K surrender, K + 1 declare the best
     natural, as in `ChinesePokerCandidates-v0`. Returns: units, as `settle_showdown` counts them.
+
+    Actions that are not legal raise `ActionError`.
 
     Information states hold the own hand and, once chosen, the own action. As a tensor, in this
     order: `player` (N), `bank` (N, only with a bank), `hand` (52), `naturals` (10), `candidates`
@@ -137,7 +140,10 @@ class ChinesePokerGame(pyspiel.Game):  # type: ignore[misc]
         if best[0] >= 0:
             legal.append(k + 1)
         patterns = (bits[0] >> np.arange(NUM_PATTERNS) & 1).astype(np.int8)
-        return Choices(hands[0], rows[0], features[0], patterns, int(best[0]), legal)
+        arrays = hands[0], rows[0], features[0], patterns
+        for array in arrays:  # all states of the deal share them
+            array.flags.writeable = False
+        return Choices(*arrays, int(best[0]), tuple(legal))
 
 
 class ChinesePokerState(pyspiel.State):  # type: ignore[misc]
@@ -186,18 +192,35 @@ class ChinesePokerState(pyspiel.State):  # type: ignore[misc]
         return found
 
     def showdown(self) -> Showdown:
-        """Who owes whom and why, at the end of a deal."""
-        assert self.is_terminal(), "everybody has acted"
+        """Who owes whom and why, at the end of a deal.
+
+        Raises:
+            ActionError: The deal is not over.
+        """
+        if not self.is_terminal():
+            raise ActionError("showdown before the end of the deal: apply everybody's actions")
         seats = range(self.num_players())
         laid = tuple(arrangement_of(self.hand(seat), self._rows(seat).tolist()) for seat in seats)
         return account(self._settle(), 0, laid, self.get_game().rules)
 
     def _legal_actions(self, player: int) -> list[int]:
         choices = self.choices(player)
-        return choices.legal if choices else []
+        return list(choices.legal) if choices else []
 
     def _apply_action(self, action: int) -> None:
-        (self.dealt if self.is_chance_node() else self.chosen).append(action)
+        if self.is_terminal():
+            raise ActionError(f"action {action}: the deal is over; take a new initial state")
+        if self.is_chance_node():
+            if not 0 <= action < NUM_CARDS or action in self.dealt:
+                raise ActionError(f"card {action}: deal one of 0..{NUM_CARDS - 1} that is left")
+            self.dealt.append(action)
+            return
+        choices = self.choices(len(self.chosen))
+        assert choices, "seats act when all cards are dealt"
+        if action not in choices.legal:
+            legal = ", ".join(map(str, choices.legal))
+            raise ActionError(f"action {action} of seat {len(self.chosen)}: legal are {legal}")
+        self.chosen.append(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
         if player == pyspiel.PlayerId.CHANCE:
@@ -240,7 +263,7 @@ class Observer:
 
     def __init__(self, game: ChinesePokerGame, kind: Any, params: Any) -> None:
         if params:
-            raise ValueError(f"observation parameters {params}: there are none")
+            raise ConfigError(f"observation parameters {params}: there are none")
         players, k = game.num_players(), game.num_candidates
         shapes: dict[str, tuple[int, ...]] = {"player": (players,)}
         if kind.public_info and game.rules.banker is not None:

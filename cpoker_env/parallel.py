@@ -90,9 +90,11 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
     Units won by each seat under the rules, floats that sum to 0; 0 before the last step.
 
     ## Info
-    Of each agent `action_mask`; after the last step also `status`, what became of its hand (one of
-    `scoring.STATUSES`), and `invalid_action` if its own action was one. `env.unwrapped.showdown`
-    has the whole account: units, who owes whom and why, everybody's rows and naturals.
+    Of each agent `action_mask`, the array that is in its observation too; in forms of one step the
+    last step's are those of the reset. After the last step also `status`, what became of its hand
+    (one of `scoring.STATUSES`), and `invalid_action` if its own action was one.
+    `env.unwrapped.showdown` has the whole account: units, who owes whom and why, everybody's rows
+    and naturals.
 
     ## Starting State
     Deal number `index` of the seed: `reset(seed=s)` gives deal 0 of seed s, each `reset()` after it
@@ -258,6 +260,12 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
             given = ", ".join(map(str, actions)) if isinstance(actions, dict) else repr(actions)
             raise ActionError(f"actions of {given or 'nobody'}: give one of each of {names}")
         listed = [actions[agent] for agent in names]
+        if isinstance(self.seats.form.action_space, spaces.Discrete):
+            # One by one, as numpy would find a type that holds all of them.
+            for agent, one in zip(names, listed, strict=True):
+                if isinstance(one, bool | np.bool_):
+                    raise ActionError(f"action {one!r} of {agent}: give an integer")
+            return [int(one) if isinstance(one, np.integer) else one for one in listed]
         if not isinstance(self.seats.form.action_space, spaces.Dict):
             return listed
         try:

@@ -11,7 +11,7 @@
 writes are for going on with the training: they hold pickles, which this package does not read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,12 @@ from gymnasium import spaces
 
 from cpoker_env.agents.checkpoint import save_checkpoint
 from cpoker_env.agents.rllib_policy import KIND, dense_network, dense_weights, mask_scores
+from cpoker_env.agents.sb3_policy import check_dense
 from cpoker_env.env import ChinesePokerEnv
 from cpoker_env.errors import ConfigError
 from cpoker_env.extras import check_versions, not_importable
 from cpoker_env.rules import Rules
+from cpoker_env.scoring import check_num_seats
 from cpoker_env.seats import Seats
 
 try:
@@ -43,6 +45,9 @@ check_versions("rllib")
 from cpoker_env.parallel import parallel_env  # noqa: E402
 
 FORMS = ("sequential", "candidates")
+SEAT_OPTIONS = ("rules", "num_players", "strict", "mask", "num_candidates")
+LEARNER_OPTIONS = (*SEAT_OPTIONS, "opponents", "render_mode")
+"""What the environments take besides the form."""
 Seen = dict[str, npt.NDArray[np.float32]]
 SEEN, MASK = "observations", "action_mask"
 
@@ -73,7 +78,7 @@ class MaskedEnv(gym.Env[Any, Any]):
     """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
-        form, options = _read(config)
+        form, options = _read(config, LEARNER_OPTIONS)
         self.game = ChinesePokerEnv(form=form, **options)
         self.observation_space = _space(self.game.observation_space, self.game.action_space)
         self.action_space = self.game.action_space
@@ -114,7 +119,7 @@ class SelfPlayEnv(MultiAgentEnv):
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__()
-        form, options = _read(config)
+        form, options = _read(config, SEAT_OPTIONS)
         self.game = parallel_env(form=form, mask_in="info", **options)
         self.possible_agents = list(self.game.possible_agents)
         self.agents = list(self.possible_agents)
@@ -184,10 +189,12 @@ def masked_module(hidden: Sequence[int] = (256, 256), activation: str = "Tanh") 
     Raises:
         ConfigError: Another activation, or widths that are no whole numbers from 1 on.
     """
+    if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
+        raise ConfigError(f"hidden {hidden!r}: give widths of layers, as (256, 256)")
     dense_network([1, *hidden, 1], activation)
     return RLModuleSpec(
         module_class=MaskedModule,
-        model_config={"hidden": tuple(hidden), "activation": activation},
+        model_config={"hidden": tuple(map(int, hidden)), "activation": activation},
     )
 
 
@@ -206,7 +213,8 @@ def save_policy(
         env_config: What the environment was made with; None takes the algorithm's own.
 
     Raises:
-        ConfigError: Another module, none of that name, or an `env_config` that does not fit it.
+        ConfigError: Another module, none of that name, weights that are not all finite, an
+            `env_config` that does not fit it, or a path that cannot be written.
     """
     module, record = trained, {}
     if hasattr(trained, "get_module"):
@@ -223,11 +231,12 @@ def save_policy(
         )
     if env_config is None:
         raise ConfigError("module without its environment: give env_config too")
-    form, options = _read(env_config)
+    form, options = _read(env_config, LEARNER_OPTIONS)
     rules, num_players = Rules.of(options.get("rules", "mandarin")), options.get("num_players", 2)
     of_form: dict[str, Any] = {
         key: options[key] for key in ("mask", "num_candidates") if key in options
     }
+    check_num_seats(num_players, rules)
     seats = Seats(rules, num_players, 1, form, of_form)
     expected = _space(seats.observation_space, seats.form.action_space)
     if module.observation_space != expected:
@@ -246,19 +255,25 @@ def save_policy(
         **record,
         "ray": version("ray"),
     }
-    save_checkpoint(Path(path), weights, rules, config, [])
+    check_dense(weights)
+    save_checkpoint(path, weights, rules, config, [])
 
 
-def _read(config: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+def _read(config: Any, known: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
     """The form and the other options of an environment's config.
 
     Raises:
-        ConfigError: A form whose action is not one index.
+        ConfigError: No dict, a form whose action is not one index, or an option that is not known.
     """
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(f"env_config {config!r}: give a dict of options")
     options = dict(config or {})
     form = options.pop("form", "candidates")
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise ConfigError(f"form {form!r}: RLlib masks one index an action; choose one of {FORMS}")
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"option {name!r}: the options are form, {', '.join(known)}")
     return form, options
 
 

@@ -21,9 +21,16 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cpoker_env.agents.checkpoint import save_checkpoint
-from cpoker_env.agents.sb3_policy import ACTIVATIONS, KIND, PLAYABLE_FORMS, policy_shape
+from cpoker_env.agents.sb3_policy import (
+    ACTIVATIONS,
+    KIND,
+    PLAYABLE_FORMS,
+    check_dense,
+    policy_shape,
+)
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.extras import check_versions, not_importable
+from cpoker_env.learners import read_seed
 from cpoker_env.vector import Array, ChinesePokerVectorEnv
 
 try:
@@ -202,7 +209,7 @@ def native_vec_env(
     )
     envs = SB3VecEnv(made.unwrapped)
     if seed is not None:
-        envs.seed(seed)
+        envs.seed(read_seed(seed))
     return envs
 
 
@@ -215,8 +222,11 @@ def save_policy(model: Any, path: str | Path) -> None:
         path: Without ending.
 
     Raises:
-        ConfigError: A model that is not of this kind.
+        ConfigError: A model that is not of this kind, or whose weights are not all finite; a path
+            that cannot be written.
     """
+    if not hasattr(model, "get_env") or not hasattr(model, "policy"):
+        raise ConfigError(f"model {model!r}: give one of Stable-Baselines3")
     env = model.get_env()
     if env is None:
         raise ConfigError("model without an environment: load it with env=..., then save it")
@@ -250,7 +260,8 @@ def save_policy(model: Any, path: str | Path) -> None:
             f"model of {tensors['0.weight'].shape[1]} inputs: observations of the form "
             f"{learners.form.name!r} have {width}; train without wrappers that change them"
         )
-    save_checkpoint(Path(path), tensors, rules, config, [])
+    check_dense(tensors)
+    save_checkpoint(path, tensors, rules, config, [])
 
 
 def _policy_layers(policy: Any) -> tuple[dict[str, Any], str]:

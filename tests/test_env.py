@@ -274,7 +274,8 @@ def test_random_placements_can_be_drawn_and_told(seed):
 @pytest.mark.parametrize(
     "options",
     [
-        5, [1], "hands", {1: 2, "a": 3}, {"hands": 5}, {"hands": [5]}, {"hands": {0: "As"}},
+        5, [1], "hands", {1: 2, "a": 3}, {"hands": 5}, {"hands": [5]},
+        {"hands": np.array(5)}, {"hands": [np.array(5)]}, {"hands": {0: "As"}},
         {"hands": "As"}, {"hands": [[1, [2, 3]] + [1] * 11]}, {"hands": [None] * 3},
         {"hands": ["As Kd Qc Jh Ts 9s 8c 7s 6h 5s 4s 3c 2s"] * 2},
     ],

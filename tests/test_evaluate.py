@@ -1,5 +1,6 @@
 """Agents against each other: exact sums, intervals, workers, what is printed and written."""
 
+import contextlib
 import json
 import math
 import os
@@ -10,12 +11,15 @@ import textwrap
 import time
 from functools import partial
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
 from cpoker_env.agents.external import NUM_KEPT, Failure, Failures
 from cpoker_env.train.evaluate import duel, evaluate, split_agents
 from cpoker_env.train.matrix import by_pair, failure_lines, heat_map, labels_of
+from cpoker_env.train.recipes import recipe_of
 from cpoker_env.train.tally import Tally, add_up
 from cpoker_env.train.tournament import CHUNK
 
@@ -26,6 +30,7 @@ from cpoker_env.rules import Rules
 from cpoker_env.scoring import SHOW, SURRENDER
 from cpoker_env.table import Table
 
+MADE = Rules.preset("mandarin"), 2
 RULES = Rules.preset("mandarin")
 
 
@@ -240,6 +245,63 @@ def test_an_interrupt_ends_workers_and_programs(tmp_path):
         os.kill(int(pid.read_text(encoding="utf-8")[:-1]), 0)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_process_that_started_them(number, tmp_path):
+    keep = tmp_path / "keep.json"
+    words = ("--agents", "greedy,balanced", "--deals", "1000000", "--workers", "2")
+    command = ("-m", "cpoker_env.cli", "evaluate", *words, "--keep", str(keep))
+    with subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
+        try:
+            wait_for(keep.exists)
+            run.send_signal(number)
+            _, said = run.communicate(timeout=60)  # hangs while a worker holds the other end
+        finally:
+            run.kill()
+        wait_for(lambda: not processes_of(run.pid))
+    assert "Traceback" not in said
+    if number == signal.SIGTERM:
+        assert run.returncode == 143
+        assert "ended by a SIGTERM" in said
+    assert json.loads(keep.read_text(encoding="utf-8"))["done"]
+    assert [path.name for path in tmp_path.iterdir()] == ["keep.json"]
+
+
+def wait_for(happens):
+    deadline = time.monotonic() + 120
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def processes_of(session):
+    """Processes of a session that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, of, *_ = path.read_text().rpartition(")")[2].split()
+            if int(of) == session and state != "Z":
+                found.append(path.parent.name)
+    return found
+
+
+def test_a_checkpoint_that_is_written_again_is_another_agent(tmp_path):
+    kept = load_checkpoint("equilibrium-mandarin")
+    path = tmp_path / "agent"
+    before = []
+    for name in ("equilibrium-mandarin", "equilibrium-mandarin-4"):
+        save_checkpoint(path, load_checkpoint(name).weights, kept.rules, kept.config, [])
+        before.append((make_policy(f"equilibrium:{path}"), recipe_of(f"equilibrium:{path}", *MADE)))
+    assert before[0][0] is not before[1][0]
+    assert before[0][1].identity != before[1][1].identity
+    assert make_policy(f"equilibrium:{path}") is before[1][0]
+    with pytest.raises(CheckpointError, match="differ from those the run began with"):
+        before[0][1].make()
+    before[1][1].make()
+
+
 @pytest.mark.parametrize(
     ("agents", "options", "error", "says"),
     [
@@ -292,6 +354,13 @@ def test_files_are_checked_before_playing(tmp_path, monkeypatch, capsys):
         for option in ("--json", "--plot"):
             assert main(["evaluate", option, str(path)]) == 1
             assert "choose a file in a folder you may write to" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["evaluate", "--json", str(tmp_path / "pipe")]) == 1
+    assert "is no regular file" in capsys.readouterr().err
+    (tmp_path / "link").symlink_to("target")
+    both = ("--json", str(tmp_path / "link"), "--keep", str(tmp_path / "target"))
+    assert main(["evaluate", *both]) == 1
+    assert "json and keep are both" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["evaluate", "--plot", str(tmp_path / "x.png")]) == 1
     assert capsys.readouterr().err.count('pip install "cpoker-env[plot]"') == 1

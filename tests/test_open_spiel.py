@@ -17,7 +17,7 @@ from open_spiel.python.observation import make_observation  # noqa: E402
 
 from cpoker_env import open_spiel  # noqa: E402
 from cpoker_env.cards import HAND_SIZE, format_card, format_cards  # noqa: E402
-from cpoker_env.errors import ConfigError, RulesError, ShowdownError  # noqa: E402
+from cpoker_env.errors import ActionError, ConfigError, RulesError, ShowdownError  # noqa: E402
 from cpoker_env.row_values import top_arrangements  # noqa: E402
 from cpoker_env.rules import PRESETS, Rules  # noqa: E402
 from cpoker_env.scoring import settle_showdown  # noqa: E402
@@ -48,6 +48,37 @@ def played(game, rng):
         special = [action for action in legal if action >= game.num_distinct_actions() - 2]
         state.apply_action(rng.choice(special if special and rng.random() < 0.5 else legal))
     return state
+
+
+def test_actions_that_are_not_legal_change_nothing():
+    game = load(rules="mandarin", num_candidates=1024)
+    rng = np.random.default_rng(6)
+    state = game.new_initial_state()
+    state.apply_action(7)
+    for card in (7, -1, 52):
+        with pytest.raises(ActionError, match="that is left"):
+            state._apply_action(card)
+    assert state.dealt == [7]
+    with pytest.raises(ActionError, match="before the end"):
+        state.showdown()
+    state = dealt(game, rng)
+    for action in (1000, 1026, 10**12, -1):
+        with pytest.raises(ActionError, match="of seat 0: legal are 0, 1"):
+            state._apply_action(action)
+    assert state.chosen == []
+    choices = state.choices(0)
+    state._legal_actions(0).append(77)
+    assert state.legal_actions() == list(choices.legal)
+    with pytest.raises(ValueError, match="read-only"):
+        choices.rows[:] = 0
+    while not state.is_terminal():
+        state.apply_action(0)
+    units = state.returns()
+    with pytest.raises(ActionError, match="the deal is over"):
+        state._apply_action(0)
+    assert state.returns() == units
+    with pytest.raises(ConfigError, match="there are none"):
+        game.make_py_observer(None, {"x": 1})
 
 
 def test_importing_twice_registers_once():

@@ -296,6 +296,15 @@ def test_bad_arguments_are_refused(kwargs, error):
         parallel.parallel_env(**kwargs)
 
 
+def test_actions_of_several_agents_are_read_by_themselves():
+    env = parallel.parallel_env("four_two", form="candidates")
+    env.reset(seed=1)
+    with pytest.raises(ActionError, match="action True of player_0"):
+        env.step({"player_0": True, "player_1": 0})
+    *_, infos = env.step({"player_0": np.uint64(1), "player_1": 0})
+    assert "invalid_action" not in infos["player_0"]
+
+
 def test_bad_calls_are_refused():
     env = parallel.parallel_env(form="candidates")
     with pytest.raises(ActionError, match="call reset"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cpoker_env import decisions_for, extras, make_policy
-from cpoker_env.errors import ActionError, CheckpointError, ConfigError, ExtraError
+from cpoker_env.errors import ActionError, CheckpointError, ConfigError, ExtraError, ShowdownError
 from cpoker_env.rules import Rules
 from cpoker_env.table import Table
 
@@ -274,7 +274,23 @@ def test_what_does_not_fit_is_refused(tmp_path):
         masked_module((8,), "Sine")
     with pytest.raises(ConfigError, match=r"hidden \[0\]"):
         masked_module((0,))
+    for hidden, says in ((5, "widths of layers"), ("64", "widths"), ([10**12], "to 100,000")):
+        with pytest.raises(ConfigError, match=says):
+            masked_module(hidden)
+    with pytest.raises(ConfigError, match="activation"):
+        masked_module(activation=[])
+    assert masked_module([np.int64(8)]).model_config["hidden"] == (8,)
+    for make in (MaskedEnv, SelfPlayEnv):
+        for config in ("x", 5, [1], {1: 2}, {"form": np.zeros(2)}, {"flatten": True}):
+            with pytest.raises(ConfigError):
+                make(config)
+    with pytest.raises(ConfigError, match="option 'opponents'"):
+        SelfPlayEnv({"opponents": "greedy"})
     module = make_module(MaskedEnv({"num_candidates": 8}))
+    with pytest.raises(ConfigError, match="option 'bogus'"):
+        save_policy(module, tmp_path / "kept", env_config={"num_candidates": 8, "bogus": 1})
+    with pytest.raises(ShowdownError, match="'x' seats"):
+        save_policy(module, tmp_path / "kept", env_config={"num_candidates": 8, "num_players": "x"})
     with pytest.raises(ConfigError, match="give env_config"):
         save_policy(module, tmp_path / "kept")
     with pytest.raises(ConfigError, match="are not those that the module takes"):

@@ -7,6 +7,8 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
 
 from cpoker_env import make_policy
 from cpoker_env.errors import ActionError, CheckpointError, ConfigError
@@ -100,16 +102,27 @@ def test_maskable_ppo_learns_on_the_sequential_form(native):
     assert any(not (part == before[key]).all() for key, part in model.policy.state_dict().items())
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_ppo_learns_on_the_flat_form(native):
-    if native:
-        envs = sb3.native_vec_env(IDS["flat"], 16, 1)
-    else:
-        envs = make_vec_env(IDS["flat"], n_envs=16, seed=1)
+def test_ppo_learns_not_to_foul_on_the_flat_form():
+    rules = {"rules": "four_two", "opponents": "uniform"}
+    model = PPO(
+        "MultiInputPolicy", sb3.native_vec_env(IDS["flat"], 512, 1, **rules), n_steps=16,
+        batch_size=1024, n_epochs=6, learning_rate=1e-3, gamma=1.0, gae_lambda=1.0, seed=1,
+        device="cpu", policy_kwargs={"net_arch": [128]},
+    )  # fmt: skip
+    others = sb3.native_vec_env(IDS["flat"], 512, 900, **rules)
+    before, _ = evaluate_policy(model, others, n_eval_episodes=1024, warn=False)
+    assert before < -3.5  # a foul pays 6, unless the other seat fouls too
+    model.learn(600_000)
+    after, _ = evaluate_policy(model, others, n_eval_episodes=1024, warn=False)
+    assert after > -2
+
+
+def test_ppo_runs_on_scalar_environments():
+    envs = make_vec_env(IDS["flat"], n_envs=4, seed=1)
     model = PPO("MultiInputPolicy", envs, n_steps=16, batch_size=64, seed=1, device="cpu")
-    model.learn(256)
-    mean, _ = evaluate_policy(model, envs, n_eval_episodes=32)
-    assert -60 < mean < 10
+    before = {key: part.clone() for key, part in model.policy.state_dict().items()}
+    model.learn(64)
+    assert any(not (part == before[key]).all() for key, part in model.policy.state_dict().items())
 
 
 @pytest.fixture(scope="module")
@@ -231,6 +244,42 @@ def test_models_that_cannot_be_kept_are_refused(models, tmp_path):
     models["flat"].save(tmp_path / "model.zip")
     with pytest.raises(ConfigError, match="load it with env"):
         sb3.save_policy(PPO.load(tmp_path / "model.zip", device="cpu"), tmp_path / "a")
+
+
+def test_models_that_diverged_are_refused(models, tmp_path):
+    sb3.save_policy(models["flat"], tmp_path / "agent")
+    kept = load_checkpoint(str(tmp_path / "agent"))
+    for name, bad in (
+        ("nan", torch.full((24,), torch.nan)),
+        ("whole", torch.zeros(24, dtype=torch.int64)),
+    ):
+        weights = {**kept.weights, "1.bias": bad}
+        save_checkpoint(tmp_path / name, weights, kept.rules, kept.config, [])
+        with pytest.raises(CheckpointError, match=r"does not fit its network: 1\.bias: "):
+            make_policy(f"sb3:{tmp_path / name}")
+    envs = sb3.native_vec_env(IDS["candidates"], 2, 1)
+    model = A2C("MultiInputPolicy", envs, device="cpu")
+    with torch.no_grad():
+        model.policy.action_net.weight.fill_(torch.inf)
+    with pytest.raises(ConfigError, match="diverged"):
+        sb3.save_policy(model, tmp_path / "a")
+
+
+def test_paths_are_checked_and_endings_left_out(models, tmp_path):
+    model = models["flat"]
+    for bad in ("", "/", None, 5, str(tmp_path / "m.zip"), tmp_path / ("x" * 300), "/proc/x/y"):
+        with pytest.raises(ConfigError):
+            sb3.save_policy(model, bad)
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(ConfigError, match=r"folder\.json"):
+        sb3.save_policy(model, tmp_path / "folder")
+    with pytest.raises(ConfigError, match="give one of Stable-Baselines3"):
+        sb3.save_policy(None, tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+    for ending in ("", ".json", ".safetensors"):
+        sb3.save_policy(model, tmp_path / f"v1.5{ending}")
+        make_policy(f"sb3:{tmp_path / f'v1.5{ending}'}")
+    assert sorted(path.name for path in tmp_path.glob("v*")) == ["v1.5.json", "v1.5.safetensors"]
 
 
 def test_masked_actions_follow_the_documented_rule():

@@ -9,7 +9,7 @@ import pytest
 from cpoker_env.train import exploit, fictitious_play
 from cpoker_env.train.cluster import import_ray
 from cpoker_env.train.evaluate import evaluate
-from cpoker_env.train.keep import Keep, pack, unpack
+from cpoker_env.train.keep import Keep, _hash, pack, unpack
 from cpoker_env.train.shards import Runner, cut, open_runner
 from sharing import Fails, Squares
 
@@ -91,7 +91,15 @@ def test_kept_results_that_are_damaged_or_of_other_settings_are_refused(tmp_path
     with pytest.raises(CheckpointError, match="seed 3, not 4"):
         Keep(path, {"seed": 4})
     whole = path.read_text(encoding="utf-8")
-    for damaged in (whole[:-20], whole.replace("285", "286"), "[]", "{}", ""):
+    foreign = [
+        json.dumps({"settings": settings, "done": done, "sha256": _hash(settings, done)})
+        for settings, done in (
+            ([1], {}), (None, {}), ({}, 3), ({}, {"adding": 3}), ({}, {"adding": {"1": 1}}),
+            ({}, {"adding": {"x-y": 1}}),
+        )
+    ]  # fmt: skip
+    changed = whole[:-20], whole.replace("285", "286"), "[]", "{}", "", "[" * 100_000
+    for damaged in (*changed, *foreign):
         path.write_text(damaged, encoding="utf-8")
         with pytest.raises(CheckpointError, match="remove it to start anew"):
             Keep(path, {"seed": 3})

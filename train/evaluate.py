@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cpoker_env.agents.checkpoint import check_target, write_bytes
+from cpoker_env.agents.checkpoint import check_targets, write_bytes
 from cpoker_env.agents.external import External, Failures
 from cpoker_env.train.keep import Keep, partial_of
 from cpoker_env.train.matrix import (
@@ -281,9 +281,7 @@ def main(config: Config) -> None:
     agents = split_agents(config.agents)
     if config.plot is not None:
         check_plotting()
-    for path in (config.json, config.plot):
-        if path is not None:
-            check_target(path)
+    check_targets(json=config.json, plot=config.plot, keep=config.keep)
     found = evaluate(
         agents, rules, config.players, config.deals, config.seed, tables=config.tables,
         workers=config.workers, timeout=config.timeout, progress=True, ray=config.ray,

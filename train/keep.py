@@ -50,10 +50,15 @@ class Keep:
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
             record = json.loads(self.path.read_text(encoding="utf-8"))
-            theirs, done = record["settings"], record["done"]
+            theirs, done = dict(record["settings"]), record["done"]
             if record["sha256"] != _hash(theirs, done):
                 raise ValueError("its content does not match its hash")
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            for results in done.values():
+                for name in results:
+                    _shard_of(name)
+        except (
+            OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError
+        ) as error:  # fmt: skip
             raise CheckpointError(
                 f"{self.path}: no partial results to go on from ({error}); remove it to start anew"
             ) from None
@@ -64,7 +69,7 @@ class Keep:
     def results(self, stage: str) -> dict[Shard, Any]:
         """What is there of a stage of the work."""
         done = self._done.get(stage, {})
-        return {Shard(*map(int, name.split("-"))): result for name, result in done.items()}
+        return {_shard_of(name): result for name, result in done.items()}
 
     def add(self, stage: str, shard: Shard, result: Any) -> None:
         """Keep a result; it is in the file some seconds later, or after `save`."""
@@ -83,6 +88,11 @@ class Keep:
             "sha256": _hash(self._settings, self._done),
         }
         write_bytes(self.path, (json.dumps(record) + "\n").encode())
+
+
+def _shard_of(name: str) -> Shard:
+    start, end = name.split("-")
+    return Shard(int(start), int(end))
 
 
 def partial_of(path: Path) -> Path:

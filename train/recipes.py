@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cpoker_env.agents.checkpoint import hash_of
+from cpoker_env.agents.checkpoint import stamp_of
 from cpoker_env.agents.external import External, Failures
 
-from cpoker_env.errors import ConfigError
+from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import Policy, make_policy, policy_factory, register_policy
 from cpoker_env.rules import Rules
 
@@ -18,6 +18,7 @@ class Recipe:
 
     name: as make_policy takes it. timeout: seconds that an external program has for a line.
     factory: the import string behind the name, None if it is no import string.
+    stamp: of the checkpoint it names, if it does, see `stamp_of`.
     """
 
     name: str
@@ -25,23 +26,34 @@ class Recipe:
     num_players: int
     timeout: float
     factory: str | None
+    stamp: str | None = None
 
     def make(self) -> Policy:
         """The policy.
 
         Raises:
-            PolicyError, CheckpointError: It cannot be made.
+            PolicyError, CheckpointError: It cannot be made, or its checkpoint is another by now.
         """
         word = self.name.partition(":")[0]
         if self.factory is not None:
             register_policy(word, self.factory, overwrite=True)
         options = {"timeout": self.timeout} if word == "external" else {}
-        return make_policy(self.name, self.rules, self.num_players, **options)
+        policy = make_policy(self.name, self.rules, self.num_players, **options)
+        if self.stamp != _stamp(self.name):
+            raise CheckpointError(
+                f"{self.name}: its files differ from those the run began with; begin anew, with "
+                "the same files on every machine"
+            )
+        return policy
 
     @property
     def identity(self) -> list[Any]:
-        """What tells it from others: name, timeout, and the hash of a checkpoint that it names."""
-        return [self.name, self.timeout, hash_of(self.name.partition(":")[2])]
+        """What tells it from others: name, timeout, and what a checkpoint that it names holds."""
+        return [self.name, self.timeout, self.stamp]
+
+
+def _stamp(name: str) -> str | None:
+    return stamp_of(name.partition(":")[2])
 
 
 def recipe_of(name: str, rules: Rules, num_players: int, timeout: float = 10.0) -> Recipe:
@@ -51,7 +63,8 @@ def recipe_of(name: str, rules: Rules, num_players: int, timeout: float = 10.0) 
         PolicyError: Unknown name.
     """
     factory = policy_factory(name)
-    return Recipe(name, rules, num_players, timeout, factory if isinstance(factory, str) else None)
+    string = factory if isinstance(factory, str) else None
+    return Recipe(name, rules, num_players, timeout, string, _stamp(name))
 
 
 def check_portable(agent: str, recipe: Recipe | None, option: str) -> Recipe:

@@ -10,13 +10,14 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from typing import Any, Protocol
 
 import torch
@@ -140,9 +141,14 @@ class Processes:
 
 
 def _start_pool() -> ProcessPoolExecutor:
-    """A worker that starts."""
+    """A worker that starts, deaf to interrupts until it ignores them."""
     pool = ProcessPoolExecutor(1, get_context("spawn"), _start_worker)
-    pool.submit(_start)
+    if hasattr(signal, "pthread_sigmask"):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        pool.submit(_start)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    else:
+        pool.submit(_start)
     return pool
 
 
@@ -165,6 +171,17 @@ def _start_worker() -> None:
     # An interrupt from the keyboard reaches all processes; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Leave when the process that started this one is gone, however it ended."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _leave(number: int, frame: object) -> None:
@@ -301,7 +318,8 @@ def open_runner(
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"workers {workers!r}: give a whole number from 1 on")
     if ray is None and workers == 1:
-        yield Runner(Here(), keep, progress)
+        with _ended_by_sigterm():
+            yield Runner(Here(), keep, progress)
         return
     executor: Any
     if ray is None:
@@ -311,6 +329,26 @@ def open_runner(
 
         executor = Cluster(ray, workers, threads)
     try:
-        yield Runner(executor, keep, progress)
+        with _ended_by_sigterm():
+            yield Runner(executor, keep, progress)
     finally:
         executor.close()
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Take a SIGTERM as the end of the script, so that workers end and what is done is kept."""
+    is_free = threading.current_thread() is threading.main_thread()
+    if not is_free or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def leave(number: int, frame: object) -> None:
+        print("ended by a SIGTERM", file=sys.stderr)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
