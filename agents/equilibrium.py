@@ -19,7 +19,7 @@ from cpoker_env.agents.chances import (
     features_of,
     side_of,
 )
-from cpoker_env.agents.checkpoint import load_kind, shipped_for
+from cpoker_env.agents.checkpoint import hash_of, load_kind, shipped_for
 from cpoker_env.agents.options import Estimates, Option, choose, list_options
 
 from cpoker_env import kernels
@@ -148,11 +148,12 @@ def make_equilibrium(rules: Rules, num_players: int = 2, argument: str = "") -> 
         CheckpointError: None ship, or they cannot be read, or are of other rules.
     """
     name = argument or shipped_for("equilibrium", rules, num_players)
-    return _load(rules, name)
+    return _load(rules, name, hash_of(name))
 
 
 @lru_cache(maxsize=16)
-def _load(rules: Rules, name: str) -> Equilibrium:
+def _load(rules: Rules, name: str, sha256: str | None) -> Equilibrium:
+    """The policy of stored tables, once for each content of their file."""
     stored = load_kind(name, "tables", rules)
     tensors = {key: tensor.numpy() for key, tensor in stored.weights.items()}
     banks = (0,) if rules.banker is None else (1, -1)

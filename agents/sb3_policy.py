@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from cpoker_env.agents.checkpoint import load_kind
+from cpoker_env.agents.checkpoint import hash_of, load_kind
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import Actions, DecisionBatch
@@ -101,13 +101,18 @@ def make_sb3(rules: Rules, num_players: int = 2, argument: str = "") -> SB3Polic
     return load_dense(KIND, rules, num_players, argument)
 
 
-@lru_cache(maxsize=16)
 def load_dense(kind: str, rules: Rules, num_players: int, name: str) -> SB3Policy:
     """The policy of a checkpoint of dense layers, of this kind and these rules.
 
     Raises:
         CheckpointError: As `make_sb3`.
     """
+    return _load(kind, rules, num_players, name, hash_of(name))
+
+
+@lru_cache(maxsize=16)
+def _load(kind: str, rules: Rules, num_players: int, name: str, sha256: str | None) -> SB3Policy:
+    """As `load_dense`, once for each content of the files."""
     stored = load_kind(name, kind, rules)
     config = stored.config
     try:

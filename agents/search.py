@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 from cpoker_env.agents.accounts import OTHERS, PARTS, Account, account_of_plays
-from cpoker_env.agents.checkpoint import Checkpoint, load_kind, shipped_for
+from cpoker_env.agents.checkpoint import Checkpoint, hash_of, load_kind, shipped_for
 from cpoker_env.agents.options import Estimates, Option, choose, list_options
 from cpoker_env.agents.population import (
     Plays,
@@ -102,11 +102,13 @@ def make_search(rules: Rules, num_players: int = 2, argument: str = "") -> Searc
     Raises:
         CheckpointError: None ships, or it cannot be read, or is of other rules.
     """
-    return Search(rules, _load(rules, argument or shipped_for("search", rules, num_players)))
+    name = argument or shipped_for("search", rules, num_players)
+    return Search(rules, _load(rules, name, hash_of(name)))
 
 
 @lru_cache(maxsize=8)
-def _load(rules: Rules, name: str) -> Population:
+def _load(rules: Rules, name: str, sha256: str | None) -> Population:
+    """A stored population, once for each content of its file."""
     return population_of(load_kind(name, "population", rules))
 
 

@@ -158,6 +158,14 @@ def test_saved_policies_play_as_the_model(form, models, tmp_path):
     np.testing.assert_array_equal(settled.units, again.units)
 
 
+def test_a_policy_that_is_saved_again_is_read_again(models, tmp_path):
+    for form in ("candidates", "sequential"):
+        sb3.save_policy(models[form], tmp_path / "agent")
+        policy = make_policy(f"sb3:{tmp_path / 'agent'}")
+        assert policy.form == form
+        assert make_policy(f"sb3:{tmp_path / 'agent'}") is policy
+
+
 def test_saved_policies_answer_any_batch(models, tmp_path):
     sb3.save_policy(models["sequential"], tmp_path / "agent")
     policy = make_policy(f"sb3:{tmp_path / 'agent'}", num_players=4)
