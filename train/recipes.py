@@ -17,7 +17,8 @@ class Recipe:
     """What makes a policy.
 
     name: as make_policy takes it. timeout: seconds that an external program has for a line.
-    factory: the import string behind the name, None if it is no import string.
+    factory: the import string behind the name, None if it is no import string. sha256: of the
+    weights of a checkpoint that it names, None if it names none.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Recipe:
     num_players: int
     timeout: float
     factory: str | None
+    sha256: str | None = None
 
     def make(self) -> Policy:
         """The policy.
@@ -40,8 +42,8 @@ class Recipe:
 
     @property
     def identity(self) -> list[Any]:
-        """What tells it from others: name, timeout, and the hash of a checkpoint that it names."""
-        return [self.name, self.timeout, hash_of(self.name.partition(":")[2])]
+        """What tells it from others of the same rules and seats."""
+        return [self.name, self.timeout, self.factory, self.sha256]
 
 
 def recipe_of(name: str, rules: Rules, num_players: int, timeout: float = 10.0) -> Recipe:
@@ -51,7 +53,10 @@ def recipe_of(name: str, rules: Rules, num_players: int, timeout: float = 10.0) 
         PolicyError: Unknown name.
     """
     factory = policy_factory(name)
-    return Recipe(name, rules, num_players, timeout, factory if isinstance(factory, str) else None)
+    return Recipe(
+        name, rules, num_players, timeout, factory if isinstance(factory, str) else None,
+        hash_of(name.partition(":")[2]),
+    )  # fmt: skip
 
 
 def check_portable(agent: str, recipe: Recipe | None, option: str) -> Recipe:
