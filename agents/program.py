@@ -159,13 +159,13 @@ class Program:
                 self._process.stdin.close()
 
     def stop(self, grace: float = 0.0) -> str:
-        """End it, with whatever it started; says how it ended.
+        """End it, with whatever it started; says how it ended. In a fork this does nothing.
 
         Args:
             grace: Seconds to end by itself, its input closed.
         """
         status: int | None = None
-        if self._finalizer.alive:
+        if self._finalizer.alive and self.is_own:
             self._close_input()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = self._process.wait(grace)

@@ -11,6 +11,7 @@ from cpoker_env.agents.chances import (
     independent_side,
     side_of,
 )
+from cpoker_env.agents.checkpoint import load_checkpoint, save_checkpoint
 from cpoker_env.agents.equilibrium import Equilibrium
 from cpoker_env.agents.population import Population, draw_hands, gather, respond, runs_of, sides_of
 from cpoker_env.agents.search import make_search
@@ -193,6 +194,18 @@ def test_tables_are_stored_found_and_checked(tmp_path, crowd):
         make_policy("equilibrium", Rules.preset("mandarin", surrender_cost=2))
     with pytest.raises(CheckpointError, match="no tables"):
         make_policy("equilibrium:search-mandarin", "mandarin")
+
+
+def test_tables_that_change_under_their_name_are_read_again(tmp_path):
+    kept, rules = load_checkpoint("equilibrium-mandarin"), Rules.preset("mandarin")
+    batch, told = decisions_for(draw_hands(3, 200), rules), []
+    for price in (0, 100):
+        weights = {key: part + price * (key == "surrender.0") for key, part in kept.weights.items()}
+        save_checkpoint(tmp_path / "agent", weights, rules, kept.config, [])
+        policy = make_policy(f"equilibrium:{tmp_path / 'agent'}", rules)
+        assert make_policy(f"equilibrium:{tmp_path / 'agent'}", rules) is policy
+        told.append(policy.act(batch, np.random.default_rng(0)).declarations == SURRENDER)
+    assert told[0].sum() < told[1].sum()
 
 
 def test_sides_of_a_bank_have_their_own_tables():

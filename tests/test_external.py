@@ -299,6 +299,23 @@ def test_closing_ends_a_program_that_goes_on_forever(tmp_path):
     assert not is_running(pid)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_closing_in_a_fork_leaves_the_program_of_the_original(tmp_path):
+    said = 'import os, sys\ndef answer(line): return f"declare {os.getpid()} x"'
+    policy = seat(program(tmp_path, said, EACH))
+    policy.act(decisions(1), RNG)
+    child = os.fork()
+    if child == 0:
+        policy.close()
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+    policy.act(decisions(1), RNG)
+    policy.close()
+    one, two = policy.failures.first
+    assert one == two
+
+
 def test_leaving_python_ends_the_program(tmp_path):
     code = f"""
     import numpy as np, cpoker_env

@@ -169,6 +169,29 @@ def test_sequential_declares_at_the_first_step_only():
     assert info["action_mask"][:3].any()
 
 
+def test_a_late_surrender_places_the_card():
+    env = ChinesePokerEnv(form="sequential")
+    env.reset(seed=1)
+    env.step(2)
+    seen, _, terminated, _, _ = env.step(3)
+    assert not terminated
+    assert seen["rows"][:3].tolist() == [2, 0, 3]
+    strict = ChinesePokerEnv(form="sequential", strict=True)
+    strict.reset(seed=1)
+    strict.step(2)
+    with pytest.raises(ActionError, match="surrender is not available"):
+        strict.step(3)
+
+
+def test_a_row_that_is_overfull_has_no_room():
+    env = ChinesePokerEnv(form="sequential")
+    env.reset(seed=1)
+    for place in range(13):
+        seen, *_ = env.step(0)
+        assert seen["room"].tolist() == [max(2 - place, 0), 5, 5]
+        assert env.observation_space.contains(seen)
+
+
 def test_strict_refuses_a_full_row_and_keeps_the_place():
     env = ChinesePokerEnv(form="sequential", strict=True)
     env.reset(seed=1)

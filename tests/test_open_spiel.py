@@ -91,6 +91,7 @@ def test_parameters_of_the_game_string_are_read():
     assert str(game) == "python_chinese_poker(num_candidates=32,players=2,rules=four_two)"
     assert (game.num_players(), game.num_distinct_actions()) == (2, 34)
     assert (game.min_utility(), game.max_utility(), game.utility_sum()) == (-91, 91, 0)
+    assert load(rules="four_two", players=4).max_utility() >= 3 * 91
     assert pyspiel.load_game("python_chinese_poker").rules == Rules.preset("mandarin")
     for bad, error in (
         ({"rules": "whist"}, RulesError),
@@ -197,6 +198,11 @@ def test_rules_of_a_file_seat_a_bank(tmp_path):
     for seat in range(3):
         observation.set_from(state, seat)
         assert observation.dict["bank"].tolist() == [0, 1, 0]
+    bank = {"rules": Rules.preset("italian", topology="banker", banker=0), "num_players": 3}
+    env = gym.make("ChinesePokerCandidates-v0", **bank)
+    seen, _ = env.reset(seed=1, options={"hands": [state.hand(1)]})
+    assert (state.choices(1).features == seen["candidates"]).all()
+    assert (state.choices(1).rows == seen["candidate_rows"]).all()
     owed = {(pairing.a, pairing.b) for pairing in state.showdown().pairwise}
     assert owed == {(0, 1), (1, 2)}
     pool = {"preset": "basic", "topology": "pool"}

@@ -134,6 +134,30 @@ def test_units_and_observations_equal_gymnasium(form, rules, num_players):
         assert told == info.get("invalid_action")
 
 
+def test_actions_belong_to_the_agents_that_are_named():
+    env = parallel.parallel_env(num_players=3, form="candidates")
+    told = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        env.reset(seed=4)
+        _, rewards, *_, infos = env.step({f"player_{seat}": (0, 0, 32)[seat] for seat in order})
+        told.append((rewards, [info["status"] for info in infos.values()]))
+    assert told[0] == told[1]
+    assert told[0][1] == ["normal", "normal", "surrender"]
+
+
+@pytest.mark.parametrize("rules", ["mandarin", BANK], ids=str)
+def test_later_deals_are_seen_as_if_dealt_alone(rules):
+    env = parallel.parallel_env(rules, 3, form="candidates")
+    alone = parallel.parallel_env(rules, 3, form="candidates")
+    hands = env.table.deal(1, np.arange(120, dtype=np.uint64)).hands
+    held = 0
+    for index, cards in enumerate(hands):
+        seen = env.reset(seed=1 if index == 0 else None)
+        assert data_equivalence(seen, alone.reset(options={"hands": list(cards)}))
+        held += sum(one["observation"]["naturals"].any() for one in seen[0].values())
+    assert held > 5
+
+
 @pytest.mark.parametrize("form", ["flat", "candidates"])
 @pytest.mark.parametrize("num_players", [2, 3])
 def test_deals_of_a_seed_follow_each_other(form, num_players):
@@ -207,6 +231,20 @@ def test_bank_is_told_from_each_seat():
     assert banks == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
+def test_the_bank_chooses_among_the_candidates_of_its_side():
+    here = Rules.preset("italian", topology="banker", banker=0)
+    env = parallel.parallel_env(BANK, 3, form="candidates")
+    for seed in range(5):
+        observations, _ = env.reset(seed=seed)
+        for agent, seen in observations.items():
+            rules = here if agent == "player_1" else BANK
+            alone = gym.make("ChinesePokerCandidates-v0", rules=rules, num_players=3)
+            cards = seen["observation"]["cards"]
+            expected, _ = alone.reset(seed=1, options={"hands": [cards]})
+            for key in ("candidates", "candidate_rows", "candidate_mask"):
+                np.testing.assert_array_equal(seen["observation"][key], expected[key])
+
+
 def test_deals_are_named_by_seed_and_index():
     first, second = (parallel.parallel_env(num_players=4) for _ in range(2))
     first.reset(seed=6)
@@ -237,6 +275,70 @@ def test_a_seat_that_declared_waits_for_the_others():
     assert infos["player_0"]["status"] == "surrender"
     assert rewards == {"player_0": -3.0, "player_1": 3.0}
     assert all(seen["action_mask"].any() for seen in observations.values())
+
+
+def test_waiting_is_never_a_fault():
+    env = parallel.parallel_env("mandarin", form="sequential", mask="legal", strict=True)
+    for seed in range(5):
+        observations, _ = env.reset(seed=seed)
+        actions = {"player_0": 3, "player_1": 2}
+        while env.agents:
+            observations, *_, infos = env.step(actions)
+            actions = {
+                agent: int(seen["action_mask"].argmax()) for agent, seen in observations.items()
+            }
+        assert not any("invalid_action" in info for info in infos.values())
+
+
+def test_faults_and_showdowns_end_with_their_deal():
+    env = parallel.parallel_env("basic", form="sequential")
+    env.reset(seed=1)
+    env.step({"player_0": 3, "player_1": 2})
+    for _ in range(12):
+        *_, infos = env.step({"player_0": 0, "player_1": 0})
+    assert "surrender is not available" in infos["player_0"]["invalid_action"]
+    assert env.showdown.statuses == ("foul", "foul")
+    env.reset()
+    assert env.showdown is None
+    for row in (2,) * 5 + (1,) * 5 + (0,) * 3:
+        assert env.showdown is None
+        *_, infos = env.step({"player_0": row, "player_1": row})
+    assert "not available" not in infos["player_0"].get("invalid_action", "")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_returned_is_nobody_elses(form):
+    env, other = (parallel.parallel_env(BANK, 3, form=form) for _ in range(2))
+    observations, _ = env.reset(seed=6)
+    other.reset(seed=6)
+    actions = sample(env, observations)
+    observations["player_0"]["observation"]["cards"][:] = 0
+    observations.clear()
+    seen, rewards, *_ = env.step(actions)
+    expected, same, *_ = other.step(actions)
+    assert (seen.keys(), rewards) == (expected.keys(), same)
+    if form == "sequential":
+        assert data_equivalence(seen, expected)
+
+
+def test_each_agent_draws_from_a_space_of_its_own():
+    env = parallel.parallel_env(num_players=2)
+    one, two = (env.action_space(agent) for agent in env.possible_agents)
+    one.seed(1)
+    drawn = one.sample().tolist()
+    one.seed(1)
+    two.seed(2)
+    assert one.sample().tolist() == drawn
+
+
+@pytest.mark.parametrize("form", ["structured", "flat"])
+def test_masks_that_seats_share_cannot_be_written(form):
+    env = parallel.parallel_env(form=form)
+    observations, _ = env.reset(seed=1)
+    masks = observations["player_0"]["action_mask"]
+    for mask in (masks["declaration"], *masks["placement"]) if form == "structured" else masks:
+        with pytest.raises(ValueError, match="read-only"):
+            mask[0] = 0
 
 
 def test_masked_actions_follow_the_documented_rule():

@@ -171,6 +171,14 @@ def test_saved_policies_play_as_the_model(form, models, tmp_path):
     np.testing.assert_array_equal(settled.units, again.units)
 
 
+def test_a_policy_that_is_saved_again_is_read_again(models, tmp_path):
+    for form in ("candidates", "sequential"):
+        sb3.save_policy(models[form], tmp_path / "agent")
+        policy = make_policy(f"sb3:{tmp_path / 'agent'}")
+        assert policy.form == form
+        assert make_policy(f"sb3:{tmp_path / 'agent'}") is policy
+
+
 def test_saved_policies_answer_any_batch(models, tmp_path):
     sb3.save_policy(models["sequential"], tmp_path / "agent")
     policy = make_policy(f"sb3:{tmp_path / 'agent'}", num_players=4)
@@ -193,6 +201,9 @@ def test_bank_is_part_of_a_policy(tmp_path):
     deals = Table(BANK, 3).deal(5, np.arange(20, dtype=np.uint64))
     settled = Table(BANK, 3).play(deals, [policy] * 3, np.random.default_rng(0))
     assert settled.units.sum() == 0
+    batches = [decisions_for(deals.hands[:, 0], BANK, 3, np.full(20, seat)) for seat in (0, 1)]
+    against, bank = (policy.act(batch, np.random.default_rng(0)) for batch in batches)
+    assert (against.rows != bank.rows).any()
     with pytest.raises(CheckpointError, match="3 players"):
         make_policy(f"sb3:{tmp_path / 'bank'}", BANK, 2)
 
@@ -322,6 +333,21 @@ def test_adapter_keeps_the_library_s_conventions():
     copied = pickle.loads(pickle.dumps(envs))
     np.testing.assert_array_equal(copied.step(np.zeros(3, int))[1], envs.step(np.zeros(3, int))[1])
     envs.close()
+
+
+def test_a_reset_starts_anew_and_goes_on_with_the_deals():
+    envs = sb3.native_vec_env(IDS["sequential"], 2, 5)
+    first = envs.reset()
+    for _ in range(3):
+        envs.step(np.zeros(2, int))
+    second = envs.reset()
+    assert (first["cards"] != second["cards"]).any(axis=1).all()
+    for _ in range(13):
+        *_, infos = envs.step(np.array([2, 2]))
+    assert [info["episode"]["l"] for info in infos] == [13, 13]
+    envs.set_options([{}, {"hands": [list(range(13))]}])
+    with pytest.raises(ActionError, match="all tables take the same"):
+        envs.reset()
 
 
 def test_adapters_that_cannot_be_are_refused():

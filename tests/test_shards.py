@@ -1,11 +1,14 @@
 """Work in shards: the same results from any workers, shards that fail, partial results."""
 
+import importlib.resources
 import json
 import sys
+from multiprocessing import active_children, get_context
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from cpoker_env.train import exploit, fictitious_play
 from cpoker_env.train.cluster import import_ray
 from cpoker_env.train.evaluate import evaluate
@@ -109,6 +112,111 @@ def test_kept_results_that_are_damaged_or_of_other_settings_are_refused(tmp_path
         Keep(path, {"seed": 3})
     with pytest.raises(ConfigError, match="a folder you may write to"):
         Keep(tmp_path, {})
+
+
+def test_results_are_in_the_file_before_the_run_ends(tmp_path, monkeypatch):
+    path = tmp_path / "keep.json"
+    now = 0.0
+    monkeypatch.setattr("cpoker_env.train.keep.time.monotonic", lambda: now)
+    keep = Keep(path, {"seed": 3})
+    for place, shard in enumerate(SHARDS):
+        now += 100
+        keep.add("adding", shard, SUMS[place])
+        assert Keep(path, {"seed": 3}).results("adding") == dict(
+            zip(SHARDS[: place + 1], SUMS, strict=False)
+        )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"agents": "uniform,greedy"}, {"rules": "western"}, {"num_players": 4}, {"num_deals": 41},
+        {"seed": 12}, {"tables": False}, {"timeout": 9.0},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)  # fmt: skip
+def test_another_evaluation_does_not_go_on_from_what_is_kept(changed, tmp_path):
+    settings = {"agents": "greedy,uniform", "num_players": 3, "num_deals": 40}
+    keep = tmp_path / "keep.json"
+    found = evaluate(**settings, keep=keep)
+    assert evaluate(**settings, keep=keep) == found
+    with pytest.raises(CheckpointError, match="resume with the same settings"):
+        evaluate(**settings | changed, keep=keep)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"agent": "uniform"}, {"rules": "western"}, {"players": 3}, {"hands": 21},
+        {"samples": 31}, {"tables": 9}, {"seed": 4},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)  # fmt: skip
+def test_another_best_response_does_not_go_on_from_what_is_kept(changed, tmp_path):
+    settings = {"agent": "greedy", "players": 4, "hands": 20, "samples": 30, "tables": 8, "seed": 3}
+    keep = tmp_path / "keep.json"
+    exploit.main(exploit.Config(**settings, keep=keep))
+    with pytest.raises(CheckpointError, match="resume with the same settings"):
+        exploit.main(exploit.Config(**settings | changed, keep=keep))
+    exploit.main(exploit.Config(**settings, keep=keep, threads=1, worst=0))
+
+
+def test_an_agent_that_changed_under_its_name_is_another(tmp_path):
+    shipped = importlib.resources.files("cpoker_env.checkpoints")
+    name, keep = tmp_path / "agent", tmp_path / "keep.json"
+    agents = ["greedy", f"checkpoint:{name}"]
+    for number, kind in enumerate(("neural-mandarin", "equilibrium-mandarin")):
+        for ending in (".json", ".safetensors"):
+            name.with_suffix(ending).write_bytes((shipped / (kind + ending)).read_bytes())
+        if number == 0:
+            evaluate(agents, num_deals=10, keep=keep)
+    with pytest.raises(CheckpointError, match="resume with the same settings"):
+        evaluate(agents, num_deals=10, keep=keep)
+    keep.unlink()
+    for number, kind in enumerate(("Uniform", "Product")):
+        register_policy("now", f"cpoker_env.agents.heuristics:{kind}", overwrite=True)
+        if number == 0:
+            evaluate(["greedy", "now"], num_deals=10, keep=keep)
+    with pytest.raises(CheckpointError, match="resume with the same settings"):
+        evaluate(["greedy", "now"], num_deals=10, keep=keep)
+
+
+def test_shards_that_fail_wait_for_the_others(tmp_path):
+    order = []
+
+    def work(shard):
+        order.append(shard.start)
+        if order == [0]:
+            raise OSError("not yet")
+
+    Runner().run(work, cut(4, 1), "adding", "numbers")
+    assert order == [0, 1, 2, 3, 0]
+
+
+def test_networks_run_in_one_thread_and_others_as_before():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        told = Runner().run(lambda shard: torch.get_num_threads(), cut(2, 1), "adding", "numbers")
+        assert told == [1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_only_the_workers_of_a_run_end_with_it(tmp_path):
+    sleeps = "import time; time.sleep(60)"
+    with open_runner(2) as runner:
+        other = get_context("spawn").Process(target=exec, args=(sleeps,))
+        other.start()
+        workers = set(active_children()) - {other}
+        assert runner.run(Squares(tmp_path), SHARDS, "adding", "numbers") == SUMS
+    try:
+        assert len(workers) == 2
+        assert set(active_children()) & (workers | {other}) == {other}
+    finally:
+        other.kill()
+        other.join()
 
 
 def test_arrays_are_packed_exactly():

@@ -25,6 +25,7 @@ def test_specs_hold_without_a_warning(form, num_envs, rules):
     env = make_env(form, num_envs, rules=rules, num_players=3)
     check_env_specs(env)
     assert env.batch_size == (num_envs,)
+    assert env.reset()["is_init"].all()
     env.close()
 
 

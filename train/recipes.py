@@ -48,8 +48,8 @@ class Recipe:
 
     @property
     def identity(self) -> list[Any]:
-        """What tells it from others: name, timeout, and what a checkpoint that it names holds."""
-        return [self.name, self.timeout, self.stamp]
+        """What tells it from others of the same rules and seats."""
+        return [self.name, self.timeout, self.factory, self.stamp]
 
 
 def _stamp(name: str) -> str | None:

@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 import torch
@@ -105,15 +106,15 @@ class Processes:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._others = set(active_children())
+        self._workers: set[BaseProcess] = set()
         self._idle: list[tuple[ProcessPoolExecutor, Work | None]] = [
-            (_start_pool(), None) for _ in range(size)
+            (self._start_pool(), None) for _ in range(size)
         ]
         self._busy: dict[Future[Any], tuple[ProcessPoolExecutor, Work, Shard]] = {}
 
     def start(self, work: Work, shard: Shard) -> None:
         """See `Executor`."""
-        pool, known = self._idle.pop() if self._idle else (_start_pool(), None)
+        pool, known = self._idle.pop() if self._idle else (self._start_pool(), None)
         future = pool.submit(_do, None if known is work else work, shard)
         self._busy[future] = pool, work, shard
 
@@ -134,22 +135,23 @@ class Processes:
 
     def close(self) -> None:
         """End the workers without waiting for what they do."""
-        for worker in set(active_children()) - self._others:
+        for worker in self._workers:
             worker.terminate()
         for pool in [*(pool for pool, _ in self._idle), *(busy[0] for busy in self._busy.values())]:
             pool.shutdown(cancel_futures=True)
 
-
-def _start_pool() -> ProcessPoolExecutor:
-    """A worker that starts, deaf to interrupts until it ignores them."""
-    pool = ProcessPoolExecutor(1, get_context("spawn"), _start_worker)
-    if hasattr(signal, "pthread_sigmask"):
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        pool.submit(_start)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    else:
-        pool.submit(_start)
-    return pool
+    def _start_pool(self) -> ProcessPoolExecutor:
+        """A worker that starts, deaf to interrupts until it ignores them."""
+        others = set(active_children())
+        pool = ProcessPoolExecutor(1, get_context("spawn"), _start_worker)
+        if hasattr(signal, "pthread_sigmask"):
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            pool.submit(_start)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        else:
+            pool.submit(_start)
+        self._workers |= set(active_children()) - others
+        return pool
 
 
 def _start() -> None:
@@ -162,7 +164,7 @@ _held: Work | None = None
 
 def _do(work: Work | None, shard: Shard) -> Any:
     global _held
-    _held = work or _held
+    _held = _held if work is None else work
     assert _held is not None
     return attempt_away(_held, shard)
 
