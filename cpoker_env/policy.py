@@ -169,6 +169,10 @@ _REGISTRY: dict[str, str | Factory] = {
     "rllib": "cpoker_env.agents.rllib_policy:make_rllib",
     "external": "cpoker_env.agents.external:External",
 }
+_ARGUMENTS = {
+    **dict.fromkeys(("checkpoint", "sb3", "rllib"), ":PATH"), "external": ":COMMAND"
+}  # fmt: skip
+"""What follows names that mean nothing alone, in messages."""
 
 
 def register_policy(name: str, factory: str | Factory, overwrite: bool = False) -> None:
@@ -203,7 +207,8 @@ def policy_factory(name: str) -> str | Factory:
     """
     word = str(name).partition(":")[0]
     if word not in _REGISTRY:
-        raise PolicyError(f"policy {name!r}: the policies are {', '.join(_REGISTRY)}")
+        known = ", ".join(word + _ARGUMENTS.get(word, "") for word in _REGISTRY)
+        raise PolicyError(f"policy {name!r}: the policies are {known}")
     return _REGISTRY[word]
 
 

@@ -25,12 +25,12 @@ from cpoker_env.train.matrix import (
     labels_of,
     matrix_table,
     results_table,
+    wide_console,
 )
 from cpoker_env.train.recipes import check_portable, recipe_of
 from cpoker_env.train.shards import open_runner
 from cpoker_env.train.tally import Result
 from cpoker_env.train.tournament import Schedule, play
-from rich.console import Console
 
 from cpoker_env import __version__
 from cpoker_env.errors import ConfigError, PolicyError
@@ -303,7 +303,7 @@ def show(found: Evaluation, title: str) -> None:
     """Print an evaluation."""
     labels = labels_of(found.agents)
     pairs = by_pair(found.pairs, found.num_players)
-    console = Console()
+    console = wide_console()
     whom = "another" if found.num_players == 2 else "copies of another in all other seats"
     console.print(f"{title}; pairs are one agent against {whom}", highlight=False)
     console.print(matrix_table(found.agents, pairs, labels, "units a deal, row against column"))

@@ -32,6 +32,7 @@ class Journal:
 
     def __init__(self, folder: Path, num_rounds: int, done: int, writes: bool) -> None:
         self.folder = folder
+        self.num_rounds = num_rounds
         self.done = done
         self.writes = writes
         self._writer: Any = None
@@ -62,10 +63,14 @@ class Journal:
             self._progress.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._progress.stop()
         if self._writer is not None:
             self._writer.close()
+        if self.writes and kind in (KeyboardInterrupt, SystemExit):
+            Console(stderr=True).print(
+                f"stopped after round {self.done}: the same command with --resume goes on"
+            )
 
     def say(self, text: str) -> None:
         """A line for people."""
@@ -83,6 +88,16 @@ class Journal:
             shown["greedy"] = f"{scalars['eval/units_vs_greedy']:+.2f}"
             shown["weakness"] = f"{scalars['eval/exploitability']:.4f}"
         self._progress.update(self._task, completed=step, **shown)
+        self.done = step
+        if not self._progress.console.is_terminal and step % max(1, self.num_rounds // 10) == 0:
+            # A bar that nobody sees is drawn at the end only.
+            fields = self._progress.tasks[self._task].fields
+            self._progress.console.print(
+                f"round {step} of {self.num_rounds}: loss {fields['loss']:.4f}, v greedy "
+                f"{fields['greedy']}, exploitability {fields['weakness']}, "
+                f"{fields['speed']:,.0f} deals/s",
+                highlight=False, soft_wrap=True,
+            )  # fmt: skip
 
     def examine(
         self, policy: NeuralPolicy, players: int, seed: int, step: int, threads: int

@@ -2,10 +2,12 @@
 
 import importlib.util
 import io
+import os
 from collections.abc import Mapping, Sequence
 
 from cpoker_env.agents.external import Failures
 from cpoker_env.train.tally import Result
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
@@ -95,6 +97,12 @@ def failure_lines(
         lines.append(f"{labels[agent]}: {failed}{': ' if counts else ''}{counts}")
         lines += [f"  {failure}" for failure in found.first]
     return lines
+
+
+def wide_console() -> Console:
+    """Standard output, wide enough for long names where it is no terminal."""
+    console = Console()
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=160)
 
 
 def check_plotting() -> None:

@@ -25,7 +25,7 @@ class Config:
     rules: str = "mandarin"
     """Preset of house rules, or a JSON file of options."""
     preset: Literal["quick", "standard"] = "quick"
-    """How long: quick takes at most 3 minutes on 2 cores, standard at most 30."""
+    """How long: quick takes some minutes, standard up to half an hour."""
     out: Path | None = None
     """Folder for the checkpoint and logs; default runs/RULES-PRESET-ppo."""
     resume: bool = False

@@ -70,13 +70,18 @@ class Config:
     """Of the code that trained it."""
     folder: Path = Path("checkpoints")
     """Where checkpoints are."""
+    machine: str = ""
+    """What trained it, in words, for the card."""
+    overwrite: bool = False
+    """Replace an agent of that name."""
 
 
 def main(config: Config) -> None:
     """Write NAME.safetensors, NAME.json and NAME.md.
 
     Raises:
-        ConfigError: An agent of a kind that has no card, or a file that is no measurement.
+        ConfigError: An agent of a kind that has no card, a name that is taken, or a file that is
+            no measurement.
         CheckpointError: No such agent, or a measurement of other rules.
     """
     stored = load_checkpoint(str(config.checkpoint))
@@ -88,6 +93,10 @@ def main(config: Config) -> None:
     if config.commit:
         stored.config["commit"] = config.commit
     target = config.folder / config.name
+    if target.with_name(target.name + ".json").exists() and not config.overwrite:
+        raise ConfigError(f"{target}.json exists: choose another name, or add --overwrite")
+    if config.machine:
+        stored.config["machine"] = config.machine
     save_checkpoint(target, stored.weights, stored.rules, stored.config, results)
     card = card_of(config.name, load_checkpoint(str(target)), config.command or _command(stored))
     write_bytes(target.with_name(target.name + ".md"), card.encode())
@@ -134,6 +143,8 @@ def _command(stored: Checkpoint) -> str:
         settings = {**settings, "rounds": settings["num_rounds"]}
     elif stored.config["kind"] == "ppo":
         script, usual = "ppo", asdict(ppo_run.Config())
+        usual["rounds"] = ppo_run.Config(preset=settings["preset"]).num_rounds
+        settings = {**settings, "rounds": settings["num_rounds"]}
     elif "population" in settings:
         script, usual = "tables", asdict(tables.Config(population=""))
     words = [
@@ -147,14 +158,17 @@ def _command(stored: Checkpoint) -> str:
 def card_of(name: str, stored: Checkpoint, command: str) -> str:
     """The model card, Markdown."""
     settings = stored.config
-    agent = name.split("-")[0]
+    agent, _, of = name.partition("-")
+    if of not in (stored.rules.name, f"{stored.rules.name}-{settings.get('players', 2)}"):
+        agent = f"checkpoint:{name}"
     threads = settings.get("threads", 2)
+    machine = settings.get("machine", f"{threads} CPU core{'s' * (threads > 1)}")
     lines = [
         f"# {name}\n",
         f"- Method: {METHODS[settings['kind']].format(**settings)}",
         f"- Rules: `{stored.rules.name}`.",
-        f"- Training: seed {settings['seed']}, {settings['seconds']:.0f} s on {threads} shared CPU "
-        f"core{'s' * (threads > 1)} that also ran other work; `{command}`.",
+        f"- Training: seed {settings['seed']}, {settings['seconds']:.0f} s on {machine}; "
+        f"`{command}`.",
     ]
     if "commit" in settings:
         lines[-1] = lines[-1][:-1] + f" at commit {settings['commit']}."

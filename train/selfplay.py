@@ -69,7 +69,7 @@ class Config:
     players: int = 2
     """Seats at the table; only home runs, made at four, and the pool play differently there."""
     preset: Literal["quick", "standard"] = "quick"
-    """How long: quick takes at most 3 minutes on 2 cores, standard at most 30."""
+    """How long: quick takes some minutes, standard up to half an hour."""
     out: Path | None = None
     """Folder for the checkpoint and logs; default runs/RULES-PRESET."""
     resume: bool = False

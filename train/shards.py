@@ -262,6 +262,11 @@ class Runner:
     def _saved(self) -> Iterator[None]:
         try:
             yield
+        except (KeyboardInterrupt, SystemExit):
+            if self.keep:
+                words = f"kept in {self.keep.path}: the same command goes on from there"
+                Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+            raise
         finally:
             if self.keep:
                 self.keep.save()
@@ -279,7 +284,9 @@ class Runner:
         more = f"; and {len(failed) - MOST_TOLD} more" if len(failed) > MOST_TOLD else ""
         if not num_done:
             where = (
-                "nothing was done: see above, or use 1 worker to see why; a script that uses "
+                "nothing was done"
+                if self.executor.is_here
+                else "nothing was done: see above, or use 1 worker to see why; a script that uses "
                 'several starts under `if __name__ == "__main__":`'
             )
         elif self.keep:

@@ -8,23 +8,21 @@ what is learned is how often to show the best candidate, the second and so on.
 
 from typing import Any
 
+from cpoker_env.open_spiel import NAME
+
+# isort: split
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 import tyro
 from open_spiel.python.algorithms import external_sampling_mccfr, mccfr
 
-from cpoker_env.open_spiel import NAME
-
 Solver: Any = external_sampling_mccfr.ExternalSamplingSolver
 Weights = npt.NDArray[np.float64]
 
 
 class PlaceSolver(Solver):  # type: ignore[misc]
-    """MCCFR whose information states are players: a table of regrets and weights by place.
-
-    Fits rules without surrender and naturals, where the legal actions of a hand are the first n.
-    """
+    """MCCFR with a table by place for each player; for rules where actions are the first n."""
 
     def _lookup_infostate_info(self, key: str, num_legal: int) -> list[Weights]:
         places = self._game.num_distinct_actions()

@@ -7,11 +7,12 @@ cpoker evaluate --agents rllib:runs/chooser,greedy
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpoker_env.rllib import MaskedEnv, masked_module, save_policy
+
+# isort: split
 import ray
 import tyro
 from ray.rllib.algorithms.ppo import PPOConfig
-
-from cpoker_env.rllib import MaskedEnv, masked_module, save_policy
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def main(config: Config) -> tuple[float, float]:
 
     with TemporaryDirectory() as folder:
         before = play(Path(folder) / "before")
-        for _ in range(config.steps * config.players // 2_048):
+        for _ in range(config.steps // 2_048):
             algorithm.train()
         after = play(config.out or Path(folder) / "after")
     print(f"against {config.rival}: {before:+.2f} units per deal before, {after:+.2f} after")

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cpoker_env.sb3 import native_vec_env, save_policy
+
+# isort: split
 import numpy as np
 import tyro
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks
-
-from cpoker_env.sb3 import native_vec_env, save_policy
 
 
 @dataclass(frozen=True)

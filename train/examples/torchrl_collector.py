@@ -6,14 +6,15 @@ of their own. The policy is drawn from the scores that the mask leaves.
     python -m cpoker_env.train.examples.torchrl_collector --deals 20000
 """
 
+from cpoker_env.torchrl import make_env
+
+# isort: split
 import torch
 import tyro
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
 from torchrl.modules import MaskedCategorical, ProbabilisticActor
-
-from cpoker_env.torchrl import make_env
 
 
 class Scores(nn.Module):
