@@ -68,9 +68,10 @@ class ChinesePokerParallelEnv(ParallelEnv[str, Any, Any]):
     | `"sequential"` | `Discrete(5)`, a card of every seat a step | 13, or 1 if all declare |
 
     In the sequential form a seat that surrenders or declares at the first step waits for the
-    others: its mask then allows action 0 only, which counts for nothing. Actions that the mask
-    forbids have the outcome their form documents and are told in `info["invalid_action"]`; with
-    `strict=True` they raise `ActionError`, as rows that foul do, and the deal stays open.
+    others: its mask then allows action 0 only, and whatever it does counts for nothing. Actions
+    that the mask forbids have the outcome their form documents and are told in
+    `info["invalid_action"]`; with `strict=True` they raise `ActionError`, as rows that foul do, and
+    the deal stays open.
 
     ## Observation Space
     Of each agent, `Dict`:

@@ -1,5 +1,6 @@
 """Deals as text a person enjoys reading: suits, rows, names of hands, who pays whom and why."""
 
+import os
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from io import StringIO
@@ -98,6 +99,7 @@ def _signed_fraction(units: Fraction) -> str:
 
 
 def _print(lines: Sequence[RichTable | str], colour: bool, width: int) -> str:
+    colour = colour and "NO_COLOR" not in os.environ
     out = StringIO()
     console = Console(
         file=out, width=width, force_terminal=colour, no_color=not colour,

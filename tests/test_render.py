@@ -108,3 +108,11 @@ def test_every_seat_has_a_line(num_seats: int) -> None:
     text = showdown_text(settle_showdown(seats, Rules()), colour=False)
     for name in ("North", "East", "South", "West")[:num_seats]:
         assert re.search(rf"^ *{name} ", text, re.MULTILINE)
+
+
+def test_no_colour_is_kept_to(monkeypatch):
+    hand = list(range(13))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in hand_text(hand)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in hand_text(hand)

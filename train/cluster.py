@@ -60,7 +60,10 @@ class Cluster:
     def start(self, work: Work, shard: Shard) -> None:
         """See `shards.Executor`."""
         if work is not self._work:
-            self._work, self._reference = work, self._ray.put(work)
+            try:
+                self._work, self._reference = work, self._ray.put(work)
+            except TypeError as error:
+                raise WorkerError(f"work that cannot leave this process: {error}") from None
         name = self._reference.hex()
         # In a list, a reference is handed on as such.
         self._busy[self._do.remote(__version__, name, [self._reference], shard)] = shard
