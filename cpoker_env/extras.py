@@ -26,6 +26,7 @@ class Library(NamedTuple):
 EXTRAS: dict[str, tuple[Library, ...]] = {
     "open_spiel": (Library("open_spiel", "1.6", "2.1"),),
     "pettingzoo": (Library("pettingzoo", "1.25", "1.28"),),
+    "ray": (Library("ray", "2.60", "2.61"),),
     "rllib": (Library("ray", "2.60", "2.61"), Library("pettingzoo", "1.25", "1.28")),
     "sb3": (
         Library("stable-baselines3", "2.7", "2.10"),
@@ -34,8 +35,8 @@ EXTRAS: dict[str, tuple[Library, ...]] = {
     "torchrl": (Library("torchrl", "0.13", "0.15"),),
 }
 """Libraries of each extra, in the versions its adapter was run with."""
-_MODULES = {"pettingzoo": "parallel"}
-"""Adapters that are not named as their extra."""
+_MODULES = {"pettingzoo": "parallel", "ray": "train.cluster"}
+"""What needs an extra and is not named as it."""
 
 
 def check_versions(extra: str) -> None:

@@ -207,7 +207,8 @@ def save_policy(
     """Write PATH.safetensors and PATH.json, which `make_policy("rllib:PATH")` plays.
 
     Args:
-        trained: An algorithm with a `MaskedModule`, or such a module.
+        trained: An algorithm with a `MaskedModule`, or such a module. Connectors that change
+            observations, such as those which normalize them, are not kept: train without.
         path: Without ending.
         module_id: Which of the algorithm's modules.
         env_config: What the environment was made with; None takes the algorithm's own.

@@ -16,8 +16,9 @@ from cpoker_env.train.keep import Keep, _hash, pack, unpack
 from cpoker_env.train.shards import Runner, cut, open_runner
 from sharing import Fails, Squares
 
+from cpoker_env import extras
 from cpoker_env.cli import main
-from cpoker_env.errors import CheckpointError, ConfigError, PolicyError, WorkerError
+from cpoker_env.errors import CheckpointError, ConfigError, ExtraError, PolicyError, WorkerError
 from cpoker_env.policy import register_policy
 from cpoker_env.rules import Rules
 
@@ -304,9 +305,10 @@ def test_populations_by_workers_are_the_same(tmp_path):
 
 def test_ray_that_is_missing_or_untried_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r'pip install "cpoker-env\[ray\]"'):
+    with pytest.raises(ExtraError, match=r'pip install "cpoker-env\[ray\]"'):
         evaluate("greedy,uniform", num_deals=10, ray="local")
-    for version in ("2.39.0", "2.61.0", "3.0.0"):
-        monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__=version))
-        with pytest.raises(ConfigError, match=rf"Ray {version}: .* 2\.60 to 2\.60"):
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace())
+    for found in ("2.39.0", "2.61.0", "3.0.0"):
+        monkeypatch.setattr(extras, "version", lambda name, found=found: found)
+        with pytest.raises(ExtraError, match=rf"ray {found}: .* takes ray>=2\.60,<2\.61"):
             import_ray()

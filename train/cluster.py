@@ -13,9 +13,8 @@ from cpoker_env.train.shards import Work, attempt_away
 
 from cpoker_env import __version__
 from cpoker_env.errors import ConfigError, WorkerError
+from cpoker_env.extras import check_versions, not_importable
 
-OLDEST, NEWEST = (2, 60), (2, 60)
-"""Versions of Ray that were tried, both included."""
 AHEAD = 1000
 """Tasks that wait for a processor or run, so that a cluster which can grow knows that it should."""
 
@@ -30,7 +29,8 @@ class Cluster:
         threads: Processors that each task needs.
 
     Raises:
-        ConfigError: No Ray, a version that was not tried, or no cluster there.
+        ExtraError: No Ray, or a version that was not tried.
+        ConfigError: No cluster there.
     """
 
     size = AHEAD
@@ -97,21 +97,13 @@ def import_ray() -> Any:
     """The module, in a version that was tried.
 
     Raises:
-        ConfigError: Missing, or another version.
+        ExtraError: Missing, or another version.
     """
     try:
         ray = importlib.import_module("ray")
-    except ModuleNotFoundError:
-        raise ConfigError(
-            'Ray is needed for this and is missing: pip install "cpoker-env[ray]"'
-        ) from None
-    found = tuple(int(part) for part in ray.__version__.split(".")[:2])
-    if not OLDEST <= found <= NEWEST:
-        lowest, highest = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
-        raise ConfigError(
-            f"Ray {ray.__version__}: this version works with {lowest} to {highest}: "
-            'pip install "cpoker-env[ray]"'
-        )
+    except ImportError as error:
+        raise not_importable("ray", error) from None
+    check_versions("ray")
     return ray
 
 

@@ -321,8 +321,8 @@ def open_runner(
         threads: Processors that each shard needs.
 
     Raises:
-        ConfigError: Not at least one worker, no Ray or a version that is not supported, or no
-            cluster at the address.
+        ConfigError: Not at least one worker, or no cluster at the address.
+        ExtraError: No Ray, or a version that is not supported.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"workers {workers!r}: give a whole number from 1 on")
