@@ -47,6 +47,37 @@ def test_publish_writes_the_agent_its_results_and_its_card(run, tmp_path):
     make_policy(f"equilibrium:{tmp_path / 'equilibrium-west'}", "western")
 
 
+def test_publish_takes_no_name_twice_and_measures_the_agent_it_names(run, tmp_path):
+    told = (run / "told.json",)
+    for name, agent in (
+        ("equilibrium-western", "equilibrium"), ("equilibrium-mine", "checkpoint:equilibrium-mine")
+    ):  # fmt: skip
+        config = publish.Config(run / "tables", name, told, folder=tmp_path)
+        publish.main(config)
+        card = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+        assert f"`cpoker exploit --agent {agent} --rules western " in card
+        before = (tmp_path / f"{name}.json").read_bytes()
+        with pytest.raises(ConfigError, match="--overwrite"):
+            publish.main(publish.Config(run / "agent", name, folder=tmp_path))
+        assert (tmp_path / f"{name}.json").read_bytes() == before
+    machine = "one fast machine"
+    publish.main(
+        publish.Config(run / "tables", name, folder=tmp_path, machine=machine, overwrite=True)
+    )
+    assert f" s on {machine}; `" in (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_command_of_ppo_names_its_rounds(tmp_path):
+    config = {
+        "kind": "ppo", "preset": "quick", "rules": "four_two", "num_rounds": 3, "deals": 64,
+        "copies": 2, "seed": 1, "seconds": 2.0,
+    }  # fmt: skip
+    save_checkpoint(tmp_path / "agent", {}, Rules.preset("four_two"), config, [])
+    publish.main(publish.Config(tmp_path / "agent", "ppo-mine", folder=tmp_path))
+    card = (tmp_path / "ppo-mine.md").read_text(encoding="utf-8")
+    assert "--rounds 3" in card.partition("python -m cpoker_env.train.ppo")[2].partition("`")[0]
+
+
 def test_publish_refuses_what_was_measured_otherwise(run, tmp_path):
     told = json.loads((run / "told.json").read_text(encoding="utf-8"))
     told["options"]["foul"] = 5

@@ -79,6 +79,12 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     assert [name for name in path.parent.iterdir() if name.name.startswith(".")] == []
 
 
+def test_an_interrupt_tells_where_results_are(tmp_path, capsys):
+    with pytest.raises(KeyboardInterrupt):
+        run(Squares(tmp_path, raises=(30,), error=KeyboardInterrupt), Keep(tmp_path / "kept", {}))
+    assert "the same command goes on from there" in capsys.readouterr().err
+
+
 def test_stages_are_kept_apart(tmp_path):
     path = tmp_path / "keep.json"
     runner = Runner(keep=Keep(path, {}))

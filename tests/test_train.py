@@ -113,6 +113,24 @@ def test_resumed_run_equals_the_uninterrupted_one(tmp_path, rules):
         load_state(tmp_path / "state.safetensors", dataclasses.replace(config, seed=2), read)
 
 
+def test_a_run_that_nobody_watches_tells_lines_and_how_to_go_on(tmp_path, monkeypatch, capsys):
+    config = dataclasses.replace(SMALL, hands=512, rounds=3, eval_every=100, out=tmp_path)
+    play, rounds = selfplay.play_round, []
+
+    def interrupted(*args):
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+        rounds.append(play(*args))
+        return rounds[-1]
+
+    monkeypatch.setattr(selfplay, "play_round", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        main(config)
+    said = capsys.readouterr().err
+    assert "round 1 of 3: loss " in said
+    assert "stopped after round 2: the same command with --resume goes on" in said
+
+
 def test_a_killed_run_ends_as_if_nothing_had_been(tmp_path):
     config = dataclasses.replace(SMALL, hands=512, rounds=6, eval_every=100)
     words = [sys.executable, "-m", "cpoker_env.train.selfplay", "--rules", "four_two"]
