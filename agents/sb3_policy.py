@@ -3,13 +3,13 @@
 `cpoker_env.sb3.save_policy` writes it: dense layers as safetensors, the rest as JSON.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from cpoker_env.agents.checkpoint import load_kind, stamp_of
+from cpoker_env.agents.dense import network_of
 
 from cpoker_env.errors import CheckpointError, ConfigError
 from cpoker_env.policy import Actions, DecisionBatch
@@ -18,13 +18,6 @@ from cpoker_env.seats import Seats, look_at
 
 KIND = "sb3"
 PLAYABLE_FORMS = ("flat", "sequential", "candidates")
-ACTIVATIONS = {
-    "Tanh": torch.nn.Tanh,
-    "ReLU": torch.nn.ReLU,
-    "ELU": torch.nn.ELU,
-    "GELU": torch.nn.GELU,
-    "SiLU": torch.nn.SiLU,
-}
 CHUNK = 4096
 """Hands decided at once."""
 
@@ -69,19 +62,6 @@ class SB3Policy:
                 scores = self.network(inputs).numpy().reshape(masks.shape)
             seats.step(seats.form.read(np.where(masks, scores, -np.inf).argmax(axis=-1)))
         return seats.actions
-
-
-def check_dense(weights: Mapping[str, torch.Tensor]) -> None:
-    """Raise unless the weights of dense layers are numbers that can be played.
-
-    Raises:
-        ConfigError: Weights of another type, none at all, or some that are infinite or no number.
-    """
-    for name, tensor in weights.items():
-        if not tensor.is_floating_point() or not tensor.numel():
-            raise ConfigError(f"{name}: {tuple(tensor.shape)} {tensor.dtype}; floats are needed")
-        if not torch.isfinite(tensor).all():
-            raise ConfigError(f"{name}: not all finite, so the training diverged; train anew")
 
 
 def policy_shape(
@@ -137,8 +117,7 @@ def _load(kind: str, rules: Rules, num_players: int, name: str, stamp: str | Non
                 f"{kind}:{name} learned with {config['num_players']} players, which it sees under "
                 f"the rules {rules.name}: play it with as many, not {num_players}"
             )
-        check_dense(stored.weights)
-        network = _network(stored.weights, config["num_layers"], config["activation"])
+        network = network_of(stored.weights, config["num_layers"], config["activation"])
         inputs, outputs = policy_shape(rules, num_players, form, options)
         with torch.inference_mode():
             num_scores = network(torch.zeros(1, inputs)).shape[1]
@@ -147,16 +126,3 @@ def _load(kind: str, rules: Rules, num_players: int, name: str, stamp: str | Non
     except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
         raise CheckpointError(f"{kind}:{name} does not fit its network: {error}") from None
     return SB3Policy(network, rules, form, options)
-
-
-def _network(
-    weights: dict[str, torch.Tensor], num_layers: int, activation: str
-) -> torch.nn.Sequential:
-    """Dense layers with an activation between each two."""
-    layers: list[torch.nn.Module] = []
-    for i in range(num_layers):
-        outputs, inputs = weights[f"{i}.weight"].shape
-        layer = torch.nn.Linear(inputs, outputs)
-        layer.load_state_dict({kind: weights[f"{i}.{kind}"] for kind in ("weight", "bias")})
-        layers += [layer, ACTIVATIONS[activation]()]
-    return torch.nn.Sequential(*layers[:-1]).eval()

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from cpoker_env.agents.checkpoint import save_checkpoint
-from cpoker_env.agents.rllib_policy import KIND, dense_network, dense_weights, mask_scores
-from cpoker_env.agents.sb3_policy import check_dense
+from cpoker_env.agents.dense import check_dense, dense_network, dense_weights
+from cpoker_env.agents.rllib_policy import KIND, mask_scores
 from cpoker_env.env import ChinesePokerEnv
 from cpoker_env.errors import ConfigError
 from cpoker_env.extras import check_versions, not_importable

@@ -21,13 +21,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cpoker_env.agents.checkpoint import save_checkpoint
-from cpoker_env.agents.sb3_policy import (
-    ACTIVATIONS,
-    KIND,
-    PLAYABLE_FORMS,
-    check_dense,
-    policy_shape,
-)
+from cpoker_env.agents.dense import ACTIVATIONS, check_dense
+from cpoker_env.agents.sb3_policy import KIND, PLAYABLE_FORMS, policy_shape
 from cpoker_env.errors import ActionError, ConfigError
 from cpoker_env.extras import check_versions, not_importable
 from cpoker_env.learners import read_seed

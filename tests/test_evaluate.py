@@ -231,10 +231,7 @@ def test_an_interrupt_ends_workers_and_programs(tmp_path):
         [sys.executable, *command], stderr=subprocess.PIPE, text=True, preexec_fn=listen
     ) as run:
         try:
-            deadline = time.monotonic() + 120
-            while not (pid.exists() and pid.read_text(encoding="utf-8").endswith(".")):
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            wait_for(lambda: pid.exists() and pid.read_text(encoding="utf-8").endswith("."))
             run.send_signal(signal.SIGINT)
             _, said = run.communicate(timeout=60)  # minutes, were the programs waited for
         finally:

@@ -7,13 +7,7 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "train" / "examples"
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)

@@ -41,13 +41,7 @@ SMALL = ppo_run.Config(
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for each other make small steps slow on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def decisions(size, rules="four_two", players=2):

@@ -26,7 +26,10 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from cpoker_env.rllib import MaskedEnv, SelfPlayEnv, masked_module, save_policy
 
 # RLlib registers its environments anew for every algorithm.
-pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-"),
+]
 
 IDS = {"sequential": "ChinesePokerSequential-v0", "candidates": "ChinesePokerCandidates-v0"}
 CONFIGS = {
@@ -35,14 +38,6 @@ CONFIGS = {
 }
 FORMS = pytest.mark.parametrize("form", sorted(CONFIGS))
 BANK = Rules.preset("italian", topology="banker", banker=1)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,18 @@ class Stepped:
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
+    def env_id(self) -> str:
+        """Of the environment."""
+        return f"ChinesePoker{self.form}-v0"
+
+    def env_options(self, setup: Setup) -> dict[str, Any]:
+        """What the environment is made with."""
+        return {
+            "rules": setup.rules, "num_players": setup.num_players, "opponents": "uniform",
+            **dict(self.options),
+        }  # fmt: skip
+
+    @property
     def title(self) -> str:
         """In words."""
         return f"{self.form.lower()} form{', legal mask' if self.options else ''}"
@@ -68,30 +80,23 @@ def _parallel(setup: Setup) -> Work:
 def native(stepped: Stepped, setup: Setup) -> Work:
     """Steps of our tables in Stable-Baselines3's clothes."""
     module: Any = importlib.import_module("cpoker_env.sb3")
-    envs = module.native_vec_env(
-        f"ChinesePoker{stepped.form}-v0", setup.batch, rules=setup.rules,
-        num_players=setup.num_players, opponents="uniform", **dict(stepped.options),
-    )  # fmt: skip
+    envs = module.native_vec_env(stepped.env_id, setup.batch, **stepped.env_options(setup))
     return _steps(envs, stepped, setup)
 
 
 def dummy(stepped: Stepped, setup: Setup) -> Work:
     """The same steps of as many of our environments in its own `DummyVecEnv`."""
     util: Any = importlib.import_module("stable_baselines3.common.env_util")
-    envs = util.make_vec_env(
-        f"ChinesePoker{stepped.form}-v0", NUM_TABLES,
-        env_kwargs={"rules": setup.rules, "num_players": setup.num_players,
-                    "opponents": "uniform", **dict(stepped.options)},
-    )  # fmt: skip
+    options = stepped.env_options(setup)
+    envs = util.make_vec_env(stepped.env_id, NUM_TABLES, env_kwargs=options)
     return _steps(envs, stepped, setup)
 
 
 def _steps(envs: Any, stepped: Stepped, setup: Setup) -> Work:
     """Steps of random legal actions, found by stepping our own tables through the same deals."""
     own: Any = gym.make_vec(
-        f"ChinesePoker{stepped.form}-v0", envs.num_envs, vectorization_mode="vector_entry_point",
-        rules=setup.rules, num_players=setup.num_players, opponents="uniform",
-        **dict(stepped.options),
+        stepped.env_id, envs.num_envs, vectorization_mode="vector_entry_point",
+        **stepped.env_options(setup),
     )  # fmt: skip
     own.reset(seed=SEED)
     rng = np.random.default_rng(SEED)

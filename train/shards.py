@@ -54,6 +54,9 @@ class Executor(Protocol):
     def finish(self) -> tuple[Shard, Any]:
         """One of the shards that were started, and what came of it or the error it raised."""
 
+    def close(self) -> None:
+        """End what it started, without waiting for what it does."""
+
 
 def attempt(work: Work, shard: Shard) -> Any:
     """What comes of a shard, or the error it raised.
@@ -93,6 +96,9 @@ class Here:
         """See `Executor`."""
         work, shard = self._next
         return shard, attempt(work, shard)
+
+    def close(self) -> None:
+        """See `Executor`."""
 
 
 class Processes:
@@ -326,17 +332,13 @@ def open_runner(
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"workers {workers!r}: give a whole number from 1 on")
-    if ray is None and workers == 1:
-        with _ended_by_sigterm():
-            yield Runner(Here(), keep, progress)
-        return
-    executor: Any
-    if ray is None:
-        executor = Processes(workers)
-    else:
+    executor: Executor
+    if ray is not None:
         from cpoker_env.train.cluster import Cluster  # needs an extra
 
         executor = Cluster(ray, workers, threads)
+    else:
+        executor = Here() if workers == 1 else Processes(workers)
     try:
         with _ended_by_sigterm():
             yield Runner(executor, keep, progress)
